@@ -70,6 +70,9 @@ var rooms = []room{
 	{"internal/etcdnode", nil, []string{etcd, grpc, xsys, "go.uber.org/zap"}, "runs etcd as a server, or reaches one of others; what is kept in it is the store's business"},
 	{"internal/plan/...", []string{".", "internal/event"}, nil, "a pure decision: no clock, chance, log or I/O can leak in through an import (event: words only)"},
 	{"internal/reconcile", []string{".", "internal/event", "internal/store", "internal/plan/..."}, nil, "the loop around the plan; it acts on the store alone and calls no agent"},
+	{"internal/proxy", nil, nil, "what both protocols of the proxy share: settings, counters, reasons of pins"},
+	{"internal/proxy/eventloop", nil, []string{xsys}, "connections and their bytes; it knows no protocol"},
+	{"internal/proxy/pool", []string{"internal/proxy/eventloop"}, nil, "lends connections; it knows no protocol"},
 	{"internal/nameserver", nil, []string{"github.com/miekg/dns", "golang.org/x/net"}, "answers for names and asks its caller what they lead to: it knows no store (x/net: how many connections at once)"},
 	{"internal/connlimit", nil, nil, "counts connections by address, of whatever server"},
 	{"internal/hostread", []string{"."}, nil, "questions to a host and their answers; it knows neither what is read nor the way there"},
@@ -106,7 +109,9 @@ var rooms = []room{
 	{"internal/tcpbytes", nil, []string{xsys}, "counts bytes of sockets, whosever they are"},
 	{"internal/pulse", nil, []string{pgx, mysql}, "a client that knows endpoints only, so that it sees what any client sees"},
 	{"internal/drill", []string{".", "internal/engine", "internal/hostread", "internal/netcut", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing (hostread: strikes on other hosts)"},
-	{"internal/proxy", []string{".", "internal/wire/..."}, nil, "shares connections; protocols only through the codecs"},
+	{"internal/proxy/postgres", []string{"internal/proxy", "internal/proxy/eventloop", "internal/proxy/pool", "internal/wire/..."}, nil, "PostgreSQL's clients; the protocol only through its codec"},
+	{"internal/proxy/mariadb", []string{"internal/proxy", "internal/proxy/eventloop", "internal/proxy/pool", "internal/wire/..."}, nil, "MariaDB's clients; the protocol only through its codec"},
+	{"internal/proxy/process", []string{".", "internal/proxy", "internal/proxy/eventloop", "internal/proxy/pool", "internal/proxy/postgres", "internal/proxy/mariadb", "internal/proc", "internal/volume"}, []string{xsys}, "the process of one proxy: configuration, endpoints, control socket"},
 	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
 	{"internal/metrics/catalog", nil, nil, "names, units and meanings"},
 	{"internal/metrics/osmetrics", []string{".", "internal/cgroup"}, nil, "pictures of the operating system around a server; it keeps none"},
@@ -145,8 +150,8 @@ type guard struct {
 var guards = []guard{
 	{etcd, []string{"internal/store", "internal/etcdnode", "internal/harness", "test/..."}, false, "all state goes through typed records; a second user of etcd would be a second schema"},
 	{"os/exec", []string{"internal/proc", "internal/harness", "internal/service", "cmd/...", "lab/...", "test/..."}, true, "proc locks, records and reaps; a process started elsewhere is one that nobody finds again"},
-	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent/unit", "internal/agent", "internal/proxy", "internal/harness", "lab/...", "test/..."}, true, "only for jitter and the moment of a sample; identifiers and secrets come from crypto/rand"},
-	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "internal/tcpbytes", "lab/load/raw"}, false, "only for system calls"},
+	{"math/rand", []string{"internal/store", "internal/reconcile", "internal/hostlink", "internal/agent/unit", "internal/agent", "internal/proxy/pool", "internal/harness", "lab/...", "test/..."}, true, "only for jitter and the moment of a sample; identifiers and secrets come from crypto/rand"},
+	{"unsafe", []string{"internal/proc", "internal/cgroup", "internal/volume", "internal/gateway", "internal/tcpbytes", "internal/proxy/eventloop", "lab/load/raw"}, false, "only for system calls"},
 }
 
 // pureCalls must not be called in internal/plan or below, and pureImports not imported:
