@@ -10,6 +10,7 @@ import (
 	"kurabe/internal/control/parameter"
 	"kurabe/internal/control/placement"
 	"kurabe/internal/control/scope"
+	"kurabe/internal/control/securitygroup"
 	"kurabe/internal/logkey"
 )
 
@@ -35,6 +36,7 @@ type Control struct {
 	installed.Engines
 	parameter.Groups
 	network.Network
+	securitygroup.Set
 	placement.Places
 	eventsub.Subscriptions
 }
@@ -46,7 +48,7 @@ func assemble(s scope.Scope, c Config) *Control {
 	engines := installed.Engines{Scope: s}
 	of := &Control{
 		Scope: s, Config: c, Engines: engines, Groups: parameter.Groups{Engines: engines},
-		Network: network.Network{Scope: s}, Places: placement.Places{Engines: engines},
+		Network: network.Network{Scope: s}, Set: securitygroup.Set{Scope: s}, Places: placement.Places{Engines: engines},
 	}
 	of.Subscriptions = eventsub.Subscriptions{Scope: s, SourceExists: of.sourceExists}
 	return of

@@ -15,6 +15,7 @@ const (
 	instanceSpecs   = Root + "spec/instance/"               // <id>: InstanceSpec; written by the API
 	parameterGroups = Root + "spec/parameter-group/"        // <name>: ParameterGroup; written by the API
 	subnetGroups    = Root + "spec/subnet-group/"           // <name>: SubnetGroup; written by the API
+	securityGroups  = Root + "spec/security-group/"         // <id>: SecurityGroup; written by the API
 	endpointDomain  = Root + "spec/service/endpoint-domain" // EndpointDomain; written by a server that is told one at its start
 	instanceNames   = Root + "name/instance/"               // <name>: nameRecord; makes names unique
 	instanceStatus  = Root + "status/instance/"             // <id>: InstanceStatus; written by the planner
@@ -80,6 +81,7 @@ const (
 	KindCatalog
 	KindParameterGroup
 	KindSubnetGroup
+	KindSecurityGroup
 	KindEvent
 	KindJoinedHost
 	KindJoinToken
@@ -121,6 +123,7 @@ func snapshotNameKey(name string) string            { return snapshotNames + nam
 func snapshotStatusKey(id kurabe.SnapshotID) string { return snapshotStatus + string(id) }
 func parameterGroupKey(name string) string          { return parameterGroups + name }
 func subnetGroupKey(name string) string             { return subnetGroups + name }
+func securityGroupKey(id string) string             { return securityGroups + id }
 func eventKey(seq string) string                    { return events + seq }
 func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + string(id) }
 func joinTokenKey(id string) string                 { return joinTokens + id }
@@ -276,6 +279,8 @@ func parseNamedKey(kind, name string) keyParts {
 		return keyParts{kind: KindEventSubscription, name: name}
 	case "spec/subnet-group":
 		return keyParts{kind: KindSubnetGroup, name: name}
+	case "spec/security-group":
+		return keyParts{kind: KindSecurityGroup, name: name}
 	case "spec/service":
 		if name == "endpoint-domain" {
 			return keyParts{kind: KindEndpointDomain}
