@@ -56,6 +56,7 @@ const (
 	CodeClusterBackupNotFound   Code = "cluster-automated-backup-not-found"
 	CodeInvalidClusterBackup    Code = "invalid-cluster-automated-backup-state"
 	CodeResourceNotFound        Code = "resource-not-found"
+	CodeSecretSealed            Code = "secret-sealed" // and cannot be opened
 	CodeInvalidVPCNetworkState  Code = "invalid-vpc-network-state"
 	CodeSubscriptionNotFound    Code = "subscription-not-found"
 	CodeSubscriptionExists      Code = "subscription-exists"
@@ -86,7 +87,7 @@ var Codes = []Code{
 	CodeBackupNotFound, CodeInvalidBackupState, CodePointInTimeNotEnabled,
 	CodeClusterNotFound, CodeClusterExists, CodeInvalidClusterState, CodeClusterQuota, CodeClusterGroupNotFound,
 	CodeClusterSnapshotNotFound, CodeClusterSnapshotExists, CodeInvalidClusterSnapshot,
-	CodeClusterBackupNotFound, CodeInvalidClusterBackup, CodeResourceNotFound, CodeInvalidVPCNetworkState,
+	CodeClusterBackupNotFound, CodeInvalidClusterBackup, CodeResourceNotFound, CodeSecretSealed, CodeInvalidVPCNetworkState,
 	CodeSubscriptionNotFound, CodeSubscriptionExists, CodeSubscriptionQuota, CodeCategoryNotFound, CodeSourceNotFound, CodeInvalidTopic, CodeTopicNotFound,
 	CodeGlobalClusterNotFound, CodeProxyNotFound, CodeReservedNotFound, CodeOfferingNotFound, CodeBlueGreenNotFound,
 }

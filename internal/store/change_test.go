@@ -43,6 +43,8 @@ func TestKeysComeApartAgain(t *testing.T) {
 		deliveryCursorKey("t-1", "s"):         {kind: KindDeliveryCursor, topic: "t-1", name: "s"},
 		notificationKey("t-1", "0-1") + "0":   {kind: KindNotification, topic: "t-1", name: "0-1", part: "0"},
 		eventSubscriptionKey("s"):             {kind: KindEventSubscription, name: "s"},
+		secretKey("a/b"):                      {kind: KindSecret, name: "a:b"},
+		secretValueKey("s-1", "v"):            {kind: KindSecretValue, name: "s-1", part: "v"},
 		eventCursor:                           {kind: KindEventCursor},
 		PlannerElectionKey:                    {kind: KindElection, name: "planner"},
 		formatKey:                             {kind: KindFormat},

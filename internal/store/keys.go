@@ -38,6 +38,8 @@ const (
 	subscriptions   = Root + "subscription/"                // <topic id>/<id>: Subscription; written by the API
 	deliveryCursors = Root + "delivery/"                    // <topic id>/<subscription id>: DeliveryCursor; written by the elected server
 	certificates    = Root + "signing-certificate/"         // <name>: SigningCertificate; written by the server that has the key
+	secrets         = Root + "secret/"                      // <name, : for />: Secret; written by the API, and by the elected server where a database's password is in it
+	secretValues    = Root + "secret-value/"                // <secret id>/<version id>: sealed bytes; written and removed with its version of the secret
 	// eventSubscriptions are written by the API, eventCursor by the elected server.
 	eventSubscriptions = Root + "spec/event-subscription/" // <key>: EventSubscription
 	eventCursor        = Root + "event-cursor"             // EventCursor
@@ -96,6 +98,8 @@ const (
 	KindAlarm
 	KindAlarmStatus
 	KindAlarmEntry
+	KindSecret
+	KindSecretValue
 )
 
 // keyParts is a key taken apart; only the fields of its kind are set.
@@ -105,9 +109,9 @@ type keyParts struct {
 	snapshot kurabe.SnapshotID
 	host     kurabe.HostID
 	task     kurabe.Kind
-	name     string // of a group, instance, snapshot or topic, the seq of an event or a notification, the name of a certificate, or the id of a subscription
+	name     string // of a group, instance, snapshot, topic or secret, the seq of an event or a notification, the name of a certificate, or the id of a subscription or of a value's secret
 	topic    kurabe.TopicID
-	part     string // of a notification
+	part     string // of a notification, or the version of a secret's value
 	engine   kurabe.EngineName
 	version  string
 }
@@ -130,6 +134,11 @@ func logGroupKey(segment string) string      { return logGroups + segment }
 func eventSubscriptionKey(key string) string { return eventSubscriptions + key }
 func alarmKey(name string) string            { return alarms + kurabe.AlarmKey(name) }
 func alarmStatusKey(name string) string      { return alarmStatus + kurabe.AlarmKey(name) }
+
+func secretKey(name string) string { return secrets + kurabe.SecretKey(name) }
+func secretValueKey(id kurabe.SecretID, version kurabe.SecretVersionID) string {
+	return secretValues + string(id) + "/" + string(version)
+}
 
 func certificateKey(name string) string { return certificates + name }
 func topicKey(name string) string       { return topics + name }
@@ -237,6 +246,10 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindAlarmEntry, name: s[1]}
 	case len(s) == 2 && s[0] == "topic":
 		return keyParts{kind: KindTopic, name: s[1]}
+	case len(s) == 2 && s[0] == "secret":
+		return keyParts{kind: KindSecret, name: s[1]}
+	case len(s) == 3 && s[0] == "secret-value":
+		return keyParts{kind: KindSecretValue, name: s[1], part: s[2]}
 	case len(s) == 3 && s[0] == "subscription":
 		return keyParts{kind: KindSubscription, topic: kurabe.TopicID(s[1]), name: s[2]}
 	case len(s) == 3 && s[0] == "delivery":

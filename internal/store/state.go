@@ -39,6 +39,9 @@ type state struct {
 	topics             map[string]Record[kurabe.Topic]
 	notify             map[kurabe.TopicID]*topicState
 	certificates       map[string]Record[kurabe.SigningCertificate]
+	secrets            map[string]Record[kurabe.Secret] // by kurabe.SecretKey
+	masterSecrets      map[kurabe.InstanceID]string     // their keys
+	secretBytes        int                              // of sealed values, which are not here
 	// corrupt are the records that did not decode.
 	corrupt map[string]*CorruptError
 }
@@ -78,6 +81,8 @@ func newState() *state {
 		notify:             map[kurabe.TopicID]*topicState{},
 		alarms:             map[string]Record[kurabe.Alarm]{},
 		alarmStatus:        map[string]Record[kurabe.AlarmStatus]{},
+		secrets:            map[string]Record[kurabe.Secret]{},
+		masterSecrets:      map[kurabe.InstanceID]string{},
 		corrupt:            map[string]*CorruptError{},
 		certificates:       map[string]Record[kurabe.SigningCertificate]{},
 	}
@@ -163,6 +168,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return touch{}, s.putNotify(p, e)
 	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
 		return touch{}, s.putAlarm(p, e)
+	case KindSecret:
+		return touch{}, s.putSecret(p, e)
 	case KindElection:
 		if e.Key == PlannerElectionKey {
 			s.planner = kurabe.HostID(e.Value)
@@ -244,6 +251,8 @@ func (s *state) remove(key string) touch {
 		s.removeNotify(p)
 	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
 		s.removeAlarm(p)
+	case KindSecret:
+		s.removeSecret(p)
 	case KindElection:
 		if key == PlannerElectionKey {
 			s.planner = ""

@@ -52,6 +52,7 @@ var errorCodes = api.Errors{
 	kurabe.CodeInvalidClusterBackup:    {Code: "InvalidDBClusterAutomatedBackupStateFault", Status: 400},
 
 	kurabe.CodeResourceNotFound: {Code: "ResourceNotFoundFault", Status: 404},
+	kurabe.CodeSecretSealed:     {Code: "KMSKeyNotAccessibleFault", Status: 400},
 
 	kurabe.CodeSubscriptionNotFound: {Code: "SubscriptionNotFound", Status: 404},
 	kurabe.CodeSubscriptionExists:   {Code: "SubscriptionAlreadyExist", Status: 400},
