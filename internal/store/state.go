@@ -12,6 +12,8 @@ import (
 type state struct {
 	instances shelf[kurabe.InstanceID, Instance, *Instance]
 	snapshots shelf[kurabe.SnapshotID, Snapshot, *Snapshot]
+	proxies   shelf[kurabe.ProxyID, Proxy, *Proxy]
+	targeted  links[kurabe.InstanceID, kurabe.ProxyID]    // proxies that lead to an instance
 	taken     links[kurabe.InstanceID, kurabe.SnapshotID] // snapshots of an instance
 	restored  links[kurabe.SnapshotID, kurabe.InstanceID] // instances made of a snapshot
 	copies    links[kurabe.SnapshotID, kurabe.SnapshotID] // copies of a snapshot
@@ -54,12 +56,15 @@ type touch struct {
 	all       bool
 	instances []kurabe.InstanceID
 	snapshots []kurabe.SnapshotID
+	proxies   []kurabe.ProxyID
 }
 
 func newState() *state {
 	return &state{
 		instances:          newShelf[kurabe.InstanceID, Instance](),
 		snapshots:          newShelf[kurabe.SnapshotID, Snapshot](),
+		proxies:            newShelf[kurabe.ProxyID, Proxy](),
+		targeted:           links[kurabe.InstanceID, kurabe.ProxyID]{},
 		taken:              links[kurabe.InstanceID, kurabe.SnapshotID]{},
 		restored:           links[kurabe.SnapshotID, kurabe.InstanceID]{},
 		copies:             links[kurabe.SnapshotID, kurabe.SnapshotID]{},
@@ -114,6 +119,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 	case KindSnapshotName:
 		owners, err := s.snapshots.putName(p.name, e)
 		return touch{snapshots: owners}, err
+	case KindProxy, KindProxyName, KindProxyStatus, KindProxyAssignment, KindProxyReport:
+		return s.putProxy(p, e)
 	case KindHostReport:
 		r, err := decode[kurabe.HostReport](e)
 		if err != nil {
@@ -201,6 +208,8 @@ func (s *state) remove(key string) touch {
 		return s.removeSnapshot(p)
 	case KindSnapshotName:
 		return touch{snapshots: s.snapshots.removeName(p.name)}
+	case KindProxy, KindProxyName, KindProxyStatus, KindProxyAssignment, KindProxyReport:
+		return s.removeProxy(p)
 	case KindHostReport:
 		delete(s.hosts, p.host)
 		return touch{all: true}
@@ -280,6 +289,9 @@ func (p keyParts) touched() touch {
 	}
 	if p.snapshot != "" {
 		t.snapshots = []kurabe.SnapshotID{p.snapshot}
+	}
+	if p.proxy != "" {
+		t.proxies = []kurabe.ProxyID{p.proxy}
 	}
 	return t
 }
