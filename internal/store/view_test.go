@@ -344,18 +344,26 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.PutEventCursor(kurabe.EventCursor{Passed: kurabe.EventPlace{Revision: seq}}, 0)
 	case 18:
 		c.Put(notificationKey(kurabe.TopicID(name), fmt.Sprintf("%x-3", seq))+fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "part")), []byte(id))
-	case 19:
-		c.PutAlarm(kurabe.Alarm{Name: name}, 0)
-	case 20:
-		c.PutAlarmStatus(kurabe.AlarmStatus{Name: name, State: kurabe.AlarmOK}, 0)
-	case 21:
-		c.AddAlarmEntry(kurabe.AlarmEntry{Alarm: name, At: time.Unix(0, seq)})
+	case 19, 20, 21:
+		drawAlarm(r, c, name, seq)
 	case 24:
 		drawProxy(r, c, id, host, name, seq)
 	case 14:
 		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Primary: member, LastNumber: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
 	}
 	return c.ops[0].Key, c.ops[0].Value
+}
+
+// drawAlarm draws a record of an alarm.
+func drawAlarm(r *rapid.T, c *Change, name string, seq int64) {
+	switch rapid.IntRange(0, 2).Draw(r, "record") {
+	case 0:
+		c.PutAlarm(kurabe.Alarm{Name: name}, 0)
+	case 1:
+		c.PutAlarmStatus(kurabe.AlarmStatus{Name: name, State: kurabe.AlarmOK}, 0)
+	case 2:
+		c.AddAlarmEntry(kurabe.AlarmEntry{Alarm: name, At: time.Unix(0, seq)})
+	}
 }
 
 // drawProxy draws a record of a proxy.
