@@ -29,8 +29,8 @@ func (s service) ruleRows() []api.Operation {
 // permissionInput is rules of one protocol and one range of ports.
 type permissionInput struct {
 	IpProtocol    string
-	FromPort      *int
-	ToPort        *int
+	FromPort      *int32
+	ToPort        *int32
 	IpRanges      []struct{ CidrIp, Description string }
 	Ipv6Ranges    []struct{ CidrIpv6, Description string }
 	PrefixListIds []struct{ PrefixListId, Description string }
@@ -44,8 +44,8 @@ type rulesInput struct {
 	GroupName                  string
 	IpPermissions              []permissionInput
 	IpProtocol                 string
-	FromPort                   *int
-	ToPort                     *int
+	FromPort                   *int32
+	ToPort                     *int32
 	CidrIp                     string
 	SourceSecurityGroupName    string
 	SourceSecurityGroupOwnerId string
@@ -104,11 +104,11 @@ func (in *rulesInput) rules(egress bool) ([]kurabe.SecurityRule, error) {
 }
 
 // or is a port that was given, or that of none.
-func or(port *int) int {
+func or(port *int32) int {
 	if port == nil {
 		return -1
 	}
-	return *port
+	return int(*port)
 }
 
 func number(n int) string { return strconv.Itoa(n) }
@@ -253,7 +253,7 @@ type modifyRulesInput struct {
 		SecurityGroupRuleId string
 		SecurityGroupRule   *struct {
 			IpProtocol, CidrIpv4, CidrIpv6, PrefixListId, ReferencedGroupId, Description string
-			FromPort, ToPort                                                             *int
+			FromPort, ToPort                                                             *int32
 		}
 	}
 	DryRun bool
