@@ -18,7 +18,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb"
 	"kurabe/internal/engine/postgres"
-	"kurabe/internal/engine/postgres/scram"
+	"kurabe/internal/wire/pg/scram"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"

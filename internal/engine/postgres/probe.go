@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe/internal/engine"
-	"kurabe/internal/engine/postgres/scram"
+	"kurabe/internal/wire/pg/scram"
 	"kurabe/internal/logkey"
 )
 

@@ -25,7 +25,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	pg "kurabe/internal/engine/postgres"
-	"kurabe/internal/engine/postgres/scram"
+	"kurabe/internal/wire/pg/scram"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
