@@ -1,4 +1,6 @@
-// Package scram makes the verifiers of passwords that PostgreSQL keeps (SCRAM-SHA-256, RFC 5803 and
-// RFC 7677), so that no server ever sees a password. It knows no server and reads no file; the API
-// and the driver call it.
+// Package scram is SCRAM-SHA-256 as PostgreSQL speaks it (RFC 5802, 5803 and 7677): the verifiers
+// that it keeps of passwords, so that no server ever sees one, and both sides of a login. It knows
+// no server and reads no file.
+//
+// Called by the API, the driver of PostgreSQL, and the connection proxy.
 package scram
