@@ -56,6 +56,7 @@ const (
 	CodeClusterBackupNotFound   Code = "cluster-automated-backup-not-found"
 	CodeInvalidClusterBackup    Code = "invalid-cluster-automated-backup-state"
 	CodeResourceNotFound        Code = "resource-not-found"
+	CodeSecretSealed            Code = "secret-sealed" // and cannot be opened
 	CodeInvalidVPCNetworkState  Code = "invalid-vpc-network-state"
 	CodeSubscriptionNotFound    Code = "subscription-not-found"
 	CodeSubscriptionExists      Code = "subscription-exists"
@@ -66,6 +67,16 @@ const (
 	CodeTopicNotFound           Code = "topic-not-found"
 	CodeGlobalClusterNotFound   Code = "global-cluster-not-found"
 	CodeProxyNotFound           Code = "proxy-not-found"
+	CodeProxyExists             Code = "proxy-exists"
+	CodeInvalidProxyState       Code = "invalid-proxy-state"
+	CodeProxyQuota              Code = "proxy-quota"
+	CodeProxyTargetGroup        Code = "proxy-target-group-not-found"
+	CodeProxyTargetNotFound     Code = "proxy-target-not-found"
+	CodeProxyTargetExists       Code = "proxy-target-already-registered"
+	CodeProxyEndpointNotFound   Code = "proxy-endpoint-not-found"
+	CodeProxyEndpointExists     Code = "proxy-endpoint-exists"
+	CodeInvalidProxyEndpoint    Code = "invalid-proxy-endpoint-state"
+	CodeProxyEndpointQuota      Code = "proxy-endpoint-quota"
 	CodeReservedNotFound        Code = "reserved-instance-not-found"
 	CodeOfferingNotFound        Code = "reserved-instances-offering-not-found"
 	CodeBlueGreenNotFound       Code = "blue-green-deployment-not-found"
@@ -86,9 +97,12 @@ var Codes = []Code{
 	CodeBackupNotFound, CodeInvalidBackupState, CodePointInTimeNotEnabled,
 	CodeClusterNotFound, CodeClusterExists, CodeInvalidClusterState, CodeClusterQuota, CodeClusterGroupNotFound,
 	CodeClusterSnapshotNotFound, CodeClusterSnapshotExists, CodeInvalidClusterSnapshot,
-	CodeClusterBackupNotFound, CodeInvalidClusterBackup, CodeResourceNotFound, CodeInvalidVPCNetworkState,
+	CodeClusterBackupNotFound, CodeInvalidClusterBackup, CodeResourceNotFound, CodeSecretSealed, CodeInvalidVPCNetworkState,
 	CodeSubscriptionNotFound, CodeSubscriptionExists, CodeSubscriptionQuota, CodeCategoryNotFound, CodeSourceNotFound, CodeInvalidTopic, CodeTopicNotFound,
-	CodeGlobalClusterNotFound, CodeProxyNotFound, CodeReservedNotFound, CodeOfferingNotFound, CodeBlueGreenNotFound,
+	CodeGlobalClusterNotFound, CodeProxyNotFound, CodeProxyExists, CodeInvalidProxyState, CodeProxyQuota,
+	CodeProxyTargetGroup, CodeProxyTargetNotFound, CodeProxyTargetExists,
+	CodeProxyEndpointNotFound, CodeProxyEndpointExists, CodeInvalidProxyEndpoint, CodeProxyEndpointQuota,
+	CodeReservedNotFound, CodeOfferingNotFound, CodeBlueGreenNotFound,
 }
 
 // Error is an error that a user may see. Message is safe for users; Err is the

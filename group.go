@@ -119,3 +119,117 @@ func (g *Group) Clone() *Group {
 	c.SyncSet, c.Members = slices.Clone(g.SyncSet), slices.Clone(g.Members)
 	return &c
 }
+
+// WaitCount counts commits that ended their wait for a standby before one had answered. They
+// are committed at their server nevertheless, and other sessions see them.
+type WaitCount struct {
+	// Cancelled are those whose statements were cancelled: their clients were answered, with a
+	// warning. Ended are those whose sessions were ended, which had no answer any more.
+	Cancelled int64 `json:"cancelled,omitempty"`
+	Ended     int64 `json:"ended,omitempty"`
+}
+
+// Sum is how many they are.
+func (c WaitCount) Sum() int64 { return c.Cancelled + c.Ended }
+
+// Plus adds two counts.
+func (c WaitCount) Plus(d WaitCount) WaitCount {
+	return WaitCount{c.Cancelled + d.Cancelled, c.Ended + d.Ended}
+}
+
+// Since is what came after an earlier count. One that has fallen has begun anew.
+func (c WaitCount) Since(earlier WaitCount) WaitCount {
+	if c.Cancelled < earlier.Cancelled || c.Ended < earlier.Ended {
+		return c
+	}
+	return WaitCount{c.Cancelled - earlier.Cancelled, c.Ended - earlier.Ended}
+}
+
+// ServerWaits is what one server tells of them.
+type ServerWaits struct {
+	WaitCount // since it came into its group
+	// Unreplicated: no other server is known to have the newest of them.
+	Unreplicated bool `json:"alone,omitempty"`
+	// Uncounted: the server was told not to write of them, so there may be more.
+	Uncounted bool `json:"unseen,omitempty"`
+}
+
+// EndedWaits is what users are told of them.
+type EndedWaits struct {
+	WaitCount             // since the instance was made
+	Announced   WaitCount `json:"told,omitzero"` // those of them that events have told of
+	AnnouncedAt time.Time `json:"toldAt,omitzero"`
+	// UnreplicatedAt is the server that alone had those which were told last, "" when that is over.
+	UnreplicatedAt InstanceID `json:"aloneAt,omitempty"`
+	// Uncounted: see ServerWaits, of the primary.
+	Uncounted bool `json:"unseen,omitempty"`
+}
+
+// ReplicaLag is how far one follower is behind at a moment. It is looked up when somebody
+// asks, and stored nowhere.
+type ReplicaLag struct {
+	Server InstanceID `json:"server"`
+	// Seconds is how old what the follower shows is, as ReplicaLag of RDS: 0 when nothing is
+	// left to apply, ReplicaLagNone while it does not follow. Then Reason says why.
+	Seconds float64 `json:"seconds"`
+	Reason  string  `json:"reason,omitempty"`
+}
+
+// ReplicaLagNone is the ReplicaLag of a follower whose replication is not active (RDS user
+// guide, "Monitoring read replication").
+const ReplicaLagNone = -1
+
+// Following is how what follows one DB instance or DB cluster, or a read replica itself,
+// stands now.
+type Following struct {
+	Name    string `json:"name"`
+	Cluster bool   `json:"cluster,omitempty"`
+	// Source is the name of the instance that it is a read replica of.
+	Source string `json:"source,omitempty"`
+	// Standbys says that there are to be servers that can take over; of what has one server, the
+	// next four mean nothing. Synced: one of them has every commit. Without one, UnprotectedSince is
+	// from when on what was written would be lost with the writer.
+	Standbys         bool      `json:"standbys,omitempty"`
+	Synced           bool      `json:"synced,omitempty"`
+	UnprotectedSince time.Time `json:"aloneSince,omitzero"`
+	// Failovers counts those since the instance was made.
+	Failovers int64 `json:"failovers,omitempty"`
+	// Waits counts the commits since then that ended their wait for a standby early; nil where
+	// the server was told not to write of them.
+	Waits     *WaitCount `json:"waits,omitempty"`
+	Followers []Follower `json:"followers"` // by number; never null
+}
+
+// Unprotected is for how long commits have gone on without a standby that has them, 0 while one does;
+// false when that is not known, or there is to be no standby.
+func (f Following) Unprotected(now time.Time) (time.Duration, bool) {
+	switch {
+	case !f.Standbys || !f.Synced && f.UnprotectedSince.IsZero():
+		return 0, false
+	case f.Synced:
+		return 0, true
+	}
+	return max(0, now.Sub(f.UnprotectedSince)), true
+}
+
+// FollowerKind is what a follower is to users.
+type FollowerKind string
+
+// The kinds: the standby of a Multi-AZ instance, a reader of a DB cluster, a read replica.
+const (
+	FollowerStandby FollowerKind = "standby"
+	FollowerReader  FollowerKind = "reader"
+	FollowerReplica FollowerKind = "replica"
+)
+
+// Follower is one of them.
+type Follower struct {
+	Server InstanceID   `json:"server"`
+	Host   HostID       `json:"host"`
+	Kind   FollowerKind `json:"kind"`
+	// Instance is the DB instance that it is to users: itself, but of a standby.
+	Instance string `json:"instance"`
+	// Lag is nil when its host has not answered; then Unknown says why.
+	Lag     *ReplicaLag `json:"lag,omitempty"`
+	Unknown string      `json:"unknown,omitempty"`
+}

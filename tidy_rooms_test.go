@@ -54,6 +54,7 @@ var rooms = []room{
 	{"internal/aws/...", nil, []string{sdk, smithy, "github.com/fxamacker/cbor/v2"}, "wire formats know no service, so a codec can be tested against the SDK alone"},
 	{"internal/api/...", []string{".", "internal/aws/...", "internal/control/..."}, []string{sdk, smithy}, "decode, permit, handle, encode; the rules live in control, so two services cannot disagree"},
 	{"internal/api/sns", []string{".", "internal/api/...", "internal/aws/...", "internal/control/...", "internal/control/topic"}, []string{sdk, smithy}, "SNS: it names what the use cases of topics do"},
+	{"internal/api/secretsmanager", []string{".", "internal/api/...", "internal/aws/...", "internal/control/..."}, []string{sdk, smithy}, "Secrets Manager: it names what the use cases of secrets do"},
 	{"internal/api/logs", []string{".", "internal/api/...", "internal/aws/...", "internal/control/...", "internal/insights", "internal/logevents", "internal/logpattern", "internal/logquery", "internal/logread"}, []string{sdk, smithy}, "CloudWatch Logs: it reads through logread and keeps what is put in the store of its own host"},
 	{"internal/logpattern", []string{"."}, nil, "filter patterns: pure"},
 	{"internal/logread", []string{".", "internal/hostread", "internal/logevents", "internal/logpattern"}, nil, "log events of all hosts; it knows no record and no API"},

@@ -214,6 +214,11 @@ func contains(list []string, s string) bool {
 	return false
 }
 
+// roleARN says whether a text looks like the ARN of a role. There are none here to compare with.
+func roleARN(s string) bool {
+	return strings.HasPrefix(s, "arn:") && strings.Contains(s, ":role/") && len(s) <= 2048
+}
+
 var monitoringIntervals = []int{0, 1, 5, 10, 15, 30, 60}
 
 // CheckMonitoring refuses an interval that RDS has not, and one of interval and role without the
@@ -226,7 +231,7 @@ func CheckMonitoring(m Monitoring) error {
 		return Errorf(CodeInvalidParameterCombo, WordsMonitoringRole)
 	case m.IntervalSeconds == 0 && m.Role != "":
 		return Errorf(CodeInvalidParameterCombo, WordsMonitoringInterval)
-	case m.Role != "" && (!strings.HasPrefix(m.Role, "arn:") || !strings.Contains(m.Role, ":role/") || len(m.Role) > 2048):
+	case m.Role != "" && !roleARN(m.Role):
 		return Errorf(CodeInvalidParameterValue, "MonitoringRoleArn is not the ARN of a role: %.80q", m.Role)
 	}
 	return nil

@@ -20,11 +20,14 @@ type regions struct {
 // verbatim are the structs whose texts are the users'.
 var verbatim = []string{"Tag", "InputLogEvent", "OutputLogEvent", "FilteredLogEvent", "ResultField"}
 
+// verbatimField is the member of any struct whose text is the user's.
+const verbatimField = "SecretString"
+
 // arnParts are "arn", partition, service, region, account and the rest.
 const arnParts = 6
 
 // named are the services whose resources have ARNs here.
-var named = []string{"rds", "cloudwatch", "sns", "logs"}
+var named = []string{"rds", "cloudwatch", "sns", "logs", "secretsmanager"}
 
 // inward returns an ARN of any region as one of ours; other text passes.
 func (g regions) inward(text string) string {
@@ -89,7 +92,7 @@ func each(v reflect.Value, edit func(string) string) {
 			return
 		}
 		for n := range v.NumField() {
-			if v.Type().Field(n).IsExported() {
+			if f := v.Type().Field(n); f.IsExported() && f.Name != verbatimField {
 				each(v.Field(n), edit)
 			}
 		}

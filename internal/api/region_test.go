@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -34,6 +35,11 @@ func TestRegions(t *testing.T) {
 	}
 	if *shared != here {
 		t.Error("what others hold was changed")
+	}
+	secret := &secretsmanager.GetSecretValueOutput{ARN: aws.String("arn:aws:secretsmanager:us-east-1:000000000000:secret:a-AAAAAA"), SecretString: aws.String(here)}
+	translate(secret, func(text string) string { return g.outward(text, "eu-west-1") })
+	if *secret.ARN != "arn:aws:secretsmanager:eu-west-1:000000000000:secret:a-AAAAAA" || *secret.SecretString != here {
+		t.Errorf("a secret: %s, %s", *secret.ARN, *secret.SecretString)
 	}
 	in := &rds.ListTagsForResourceInput{ResourceName: aws.String(there), Filters: []types.Filter{{Name: aws.String("x"), Values: []string{there}}}}
 	translate(in, g.inward)

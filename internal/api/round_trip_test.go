@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchschemas "github.com/aws/aws-sdk-go-v2/service/cloudwatch/schemas"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/aws/smithy-go/transport/http/protocol/awsjson"
@@ -85,6 +86,12 @@ func TestEveryActionRoundTrips(t *testing.T) {
 		server := httptest.NewServer(s)
 		defer server.Close()
 		roundTrips(t, s.byName["sns"], shape.SNS, sns.New(sns.Options{Region: "us-east-1", BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1, HTTPClient: sdkhttp.Client(), Credentials: testCredentials}))
+	})
+	t.Run("secretsmanager", func(t *testing.T) {
+		s := New(testConfig(Service{Name: "secretsmanager", Protocols: []Protocol{JSON{Target: "secretsmanager", Version: "1.1", Model: shape.Secrets}}, Ops: Table()}))
+		server := httptest.NewServer(s)
+		defer server.Close()
+		roundTrips(t, s.byName["secretsmanager"], shape.Secrets, secretsmanager.New(secretsmanager.Options{Region: "us-east-1", BaseEndpoint: aws.String(server.URL), RetryMaxAttempts: 1, HTTPClient: sdkhttp.Client(), Credentials: testCredentials}))
 	})
 	for name, protocol := range protocolsOfMonitoring {
 		t.Run("monitoring "+name, func(t *testing.T) {

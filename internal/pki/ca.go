@@ -3,8 +3,10 @@ package pki
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha1"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -137,6 +139,20 @@ func (ca *CA) PEM() []byte { return append([]byte(nil), ca.pem...) }
 
 // KeyPEM returns the private key, for another server of the service and nobody else.
 func (ca *CA) KeyPEM() ([]byte, error) { return encodeKey(ca.key) }
+
+// Derive returns a key of the service for a purpose. Every server has the same one, since every
+// server has the authority's key, from which it is made and which it does not tell.
+func (ca *CA) Derive(purpose string) (key [32]byte, err error) {
+	secret, err := ca.key.Bytes()
+	if err != nil {
+		return key, fmt.Errorf("derive key: %w", err)
+	}
+	text, err := hkdf.Key(sha256.New, secret, nil, purpose, len(key))
+	if err != nil {
+		return key, fmt.Errorf("derive key: %w", err)
+	}
+	return [32]byte(text), nil
+}
 
 // Adopt keeps the authority of another server of the service in dir, which has none, or
 // has the same one.

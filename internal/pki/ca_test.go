@@ -240,3 +240,29 @@ func TestCertificateForAClockThatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestDerivedKeyIsTheServices(t *testing.T) {
+	dir, joined := t.TempDir(), t.TempDir()
+	ca := mustOpen(t, dir)
+	keyPEM, err := ca.KeyPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Adopt(joined, keyPEM, ca.PEM()); err != nil {
+		t.Fatal(err)
+	}
+	derive := func(ca *CA, purpose string) [32]byte {
+		key, err := ca.Derive(purpose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	want := derive(ca, "a")
+	if derive(mustOpen(t, dir), "a") != want || derive(mustOpen(t, joined), "a") != want {
+		t.Error("another key after a restart or at another server")
+	}
+	if derive(ca, "b") == want || derive(mustOpen(t, t.TempDir()), "a") == want {
+		t.Error("the same key for another purpose or of another authority")
+	}
+}

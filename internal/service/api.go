@@ -18,6 +18,7 @@ import (
 	"kurabe/internal/api/monitoring"
 	"kurabe/internal/api/pi"
 	"kurabe/internal/api/rds"
+	"kurabe/internal/api/secretsmanager"
 	"kurabe/internal/api/sns"
 	"kurabe/internal/api/sts"
 	"kurabe/internal/api/tagging"
@@ -25,6 +26,7 @@ import (
 	"kurabe/internal/control"
 	"kurabe/internal/control/loggroup"
 	"kurabe/internal/control/scope"
+	"kurabe/internal/control/secret"
 	"kurabe/internal/importer"
 	"kurabe/internal/logkey"
 	"kurabe/internal/logread"
@@ -52,6 +54,19 @@ func (s *Service) scope(f *Config, kv store.KV) scope.Scope {
 	return scope.Scope{KV: kv, View: s.view, Region: f.Region, Account: f.Account, Zones: f.zoneList(), Now: time.Now}
 }
 
+// openSecrets makes the use cases of secrets, for the API and for all who hand passwords on.
+func (s *Service) openSecrets(f *Config, kv store.KV, ca *pki.CA) error {
+	key, err := ca.Derive("kurabe secrets 1")
+	if err != nil {
+		return err
+	}
+	s.secrets = secret.Secrets{Scope: scope.New(s.scope(f, kv)), Sealer: secret.NewSealer(key)}
+	if n := s.secrets.Foreign(); n > 0 {
+		s.log.Error("values of secrets cannot be opened: they were sealed with another key", "versions", n, logkey.Reason, secret.WordsOtherKey)
+	}
+	return nil
+}
+
 // newControl is the use cases over the service's state.
 func (s *Service) newControl(f *Config, kv store.KV, ca *pki.CA) *control.Control {
 	info := ca.Info()
@@ -76,7 +91,7 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	server := api.New(api.Config{
 		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), monitoring.API(c, s.allSeries()),
-			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), events.Service(), sns.API(s.topics), own.Service()},
+			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), events.Service(), sns.API(s.topics), secretsmanager.API(s.secrets), own.Service()},
 		Ready: func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1

@@ -17,6 +17,7 @@ import (
 	"kurabe/internal/agent"
 	"kurabe/internal/alarm"
 	"kurabe/internal/api/monitoring"
+	"kurabe/internal/control/secret"
 	"kurabe/internal/control/topic"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
@@ -55,6 +56,7 @@ type Service struct {
 	// deliverer delivers the notifications of topics while this server is the elected one.
 	deliverer *notify.Deliverer
 	topics    topic.Topics
+	secrets   secret.Secrets
 	shown     atomic.Pointer[store.View] // view, once it can be gone by
 }
 
@@ -134,7 +136,7 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 	if s.servers != nil || s.external != nil {
 		return s.startApart(ctx, loopCtx, f, data, ca, listener)
 	}
-	kv, err := s.startState(ctx, loopCtx, data, ca)
+	kv, err := s.startState(ctx, loopCtx, f, data, ca)
 	if err != nil {
 		return err
 	}
@@ -200,7 +202,7 @@ func (s *Service) startApart(ctx, loopCtx context.Context, f *Config, data strin
 		s.log.Warn("databases not observed yet", logkey.Error, err)
 	}
 	s.leases.Looked()
-	kv, err := s.startState(ctx, loopCtx, data, ca)
+	kv, err := s.startState(ctx, loopCtx, f, data, ca)
 	if err != nil {
 		return err
 	}
@@ -224,7 +226,7 @@ func (s *Service) startApart(ctx, loopCtx context.Context, f *Config, data strin
 
 // startState opens the state store and follows it. Where it needs others it waits for them as
 // long as it takes.
-func (s *Service) startState(ctx, loopCtx context.Context, data string, ca *pki.CA) (store.KV, error) {
+func (s *Service) startState(ctx, loopCtx context.Context, f *Config, data string, ca *pki.CA) (store.KV, error) {
 	startCtx, done := context.WithTimeout(ctx, startTime)
 	if s.servers != nil || s.external != nil {
 		startCtx, done = context.WithCancel(ctx)
@@ -246,7 +248,7 @@ func (s *Service) startState(ctx, loopCtx context.Context, data string, ca *pki.
 	}
 	s.shown.Store(s.view)
 	s.loop("state store", func() error { return s.etcd.Maintain(loopCtx) })
-	return kv, nil
+	return kv, s.openSecrets(f, kv, ca)
 }
 
 // openState returns a store that is known to be this service's.

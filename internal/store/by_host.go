@@ -21,6 +21,8 @@ func assignedTo(a kurabe.Assignment) placeOf                 { return placeOf{ho
 func reportedBy(r kurabe.InstanceReport) placeOf             { return placeOf{host: r.Host, member: r.Instance} }
 func snapshotAssignedTo(a kurabe.SnapshotAssignment) placeOf { return placeOf{host: a.Host} }
 func snapshotReportedBy(r kurabe.SnapshotReport) placeOf     { return placeOf{host: r.Host} }
+func proxyAssignedTo(a kurabe.ProxyAssignment) placeOf       { return placeOf{host: a.Host} }
+func proxyReportedBy(r kurabe.ProxyReport) placeOf           { return placeOf{host: r.Host} }
 
 func orderedOf(d kurabe.Task) placeOf    { return placeOf{host: d.Host, task: d.Kind} }
 func doneBy(r kurabe.TaskReport) placeOf { return placeOf{host: r.Host, task: r.Kind} }

@@ -24,6 +24,10 @@ const (
 	snapshotNames   = Root + "name/snapshot/"               // <name>: nameRecord; makes names unique
 	snapshotStatus  = Root + "status/snapshot/"             // <id>: SnapshotStatus; written by the planner
 	snapshotOrders  = Root + "snapshot-assignment/"         // <host>/<id>: SnapshotAssignment; written by the planner
+	proxies         = Root + "spec/proxy/"                  // <id>: Proxy; written by the API
+	proxyNames      = Root + "name/proxy/"                  // <name>, endpoint:<name>: nameRecord; makes names unique
+	proxyStatus     = Root + "status/proxy/"                // <id>: ProxyStatus; written by the planner
+	proxyOrders     = Root + "proxy-assignment/"            // <host>/<id>: ProxyAssignment; written by the planner
 	tasks           = Root + "task/"                        // <kind>/<host>/<instance id>: Task; written by the planner
 	reports         = Root + "report/"                      // <host>/…; written by that host's agent
 	joinedHosts     = Root + "host/"                        // <host>: JoinedHost; written by the API
@@ -38,6 +42,8 @@ const (
 	subscriptions   = Root + "subscription/"                // <topic id>/<id>: Subscription; written by the API
 	deliveryCursors = Root + "delivery/"                    // <topic id>/<subscription id>: DeliveryCursor; written by the elected server
 	certificates    = Root + "signing-certificate/"         // <name>: SigningCertificate; written by the server that has the key
+	secrets         = Root + "secret/"                      // <name, : for />: Secret; written by the API, and by the elected server where a database's password is in it
+	secretValues    = Root + "secret-value/"                // <secret id>/<version id>: sealed bytes; written and removed with its version of the secret
 	// eventSubscriptions are written by the API, eventCursor by the elected server.
 	eventSubscriptions = Root + "spec/event-subscription/" // <key>: EventSubscription
 	eventCursor        = Root + "event-cursor"             // EventCursor
@@ -73,6 +79,11 @@ const (
 	KindSnapshotStatus
 	KindSnapshotAssignment
 	KindSnapshotReport
+	KindProxy
+	KindProxyName
+	KindProxyStatus
+	KindProxyAssignment
+	KindProxyReport
 	KindTask
 	KindTaskReport
 	KindHostReport
@@ -96,6 +107,8 @@ const (
 	KindAlarm
 	KindAlarmStatus
 	KindAlarmEntry
+	KindSecret
+	KindSecretValue
 )
 
 // keyParts is a key taken apart; only the fields of its kind are set.
@@ -103,11 +116,12 @@ type keyParts struct {
 	kind     Kind
 	instance kurabe.InstanceID // of an assignment or a report the id of the server, ID~2
 	snapshot kurabe.SnapshotID
+	proxy    kurabe.ProxyID
 	host     kurabe.HostID
 	task     kurabe.Kind
-	name     string // of a group, instance, snapshot or topic, the seq of an event or a notification, the name of a certificate, or the id of a subscription
+	name     string // of a group, instance, snapshot, proxy, topic or secret, the seq of an event or a notification, the name of a certificate, or the id of a subscription or of a value's secret
 	topic    kurabe.TopicID
-	part     string // of a notification
+	part     string // of a notification, or the version of a secret's value
 	engine   kurabe.EngineName
 	version  string
 }
@@ -119,6 +133,9 @@ func groupKey(id kurabe.InstanceID) string          { return groups + string(id)
 func snapshotSpecKey(id kurabe.SnapshotID) string   { return snapshotSpecs + string(id) }
 func snapshotNameKey(name string) string            { return snapshotNames + name }
 func snapshotStatusKey(id kurabe.SnapshotID) string { return snapshotStatus + string(id) }
+func proxyKey(id kurabe.ProxyID) string             { return proxies + string(id) }
+func proxyNameKey(name string) string               { return proxyNames + name }
+func proxyStatusKey(id kurabe.ProxyID) string       { return proxyStatus + string(id) }
 func parameterGroupKey(name string) string          { return parameterGroups + name }
 func subnetGroupKey(name string) string             { return subnetGroups + name }
 func eventKey(seq string) string                    { return events + seq }
@@ -130,6 +147,11 @@ func logGroupKey(segment string) string      { return logGroups + segment }
 func eventSubscriptionKey(key string) string { return eventSubscriptions + key }
 func alarmKey(name string) string            { return alarms + kurabe.AlarmKey(name) }
 func alarmStatusKey(name string) string      { return alarmStatus + kurabe.AlarmKey(name) }
+
+func secretKey(name string) string { return secrets + kurabe.SecretKey(name) }
+func secretValueKey(id kurabe.SecretID, version kurabe.SecretVersionID) string {
+	return secretValues + string(id) + "/" + string(version)
+}
 
 func certificateKey(name string) string { return certificates + name }
 func topicKey(name string) string       { return topics + name }
@@ -156,6 +178,7 @@ type kindKeys struct {
 var kinds = map[kurabe.Kind]kindKeys{
 	kurabe.KindServer:   {assignments, "/instance/", word[kurabe.Assignment]},
 	kurabe.KindSnapshot: {snapshotOrders, "/snapshot/", word[kurabe.SnapshotAssignment]},
+	kurabe.KindProxy:    {proxyOrders, "/proxy/", word[kurabe.ProxyAssignment]},
 	kurabe.KindLogCheck: {tasks + string(kurabe.KindLogCheck) + "/", "/task/" + string(kurabe.KindLogCheck) + "/", word[kurabe.Task]},
 }
 
@@ -227,6 +250,8 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindAssignment, host: kurabe.HostID(s[1]), instance: kurabe.InstanceID(s[2])}
 	case len(s) == 3 && s[0] == "snapshot-assignment":
 		return keyParts{kind: KindSnapshotAssignment, host: kurabe.HostID(s[1]), snapshot: kurabe.SnapshotID(s[2])}
+	case len(s) == 3 && s[0] == "proxy-assignment":
+		return keyParts{kind: KindProxyAssignment, host: kurabe.HostID(s[1]), proxy: kurabe.ProxyID(s[2])}
 	case len(s) == 4 && s[0] == "task":
 		return keyParts{kind: KindTask, task: kurabe.Kind(s[1]), host: kurabe.HostID(s[2]), instance: kurabe.InstanceID(s[3])}
 	case len(s) == 2 && s[0] == "signing-certificate":
@@ -237,6 +262,10 @@ func parseKey(key string) keyParts {
 		return keyParts{kind: KindAlarmEntry, name: s[1]}
 	case len(s) == 2 && s[0] == "topic":
 		return keyParts{kind: KindTopic, name: s[1]}
+	case len(s) == 2 && s[0] == "secret":
+		return keyParts{kind: KindSecret, name: s[1]}
+	case len(s) == 3 && s[0] == "secret-value":
+		return keyParts{kind: KindSecretValue, name: s[1], part: s[2]}
 	case len(s) == 3 && s[0] == "subscription":
 		return keyParts{kind: KindSubscription, topic: kurabe.TopicID(s[1]), name: s[2]}
 	case len(s) == 3 && s[0] == "delivery":
@@ -266,6 +295,12 @@ func parseNamedKey(kind, name string) keyParts {
 		return keyParts{kind: KindSnapshotStatus, snapshot: kurabe.SnapshotID(name)}
 	case "name/snapshot":
 		return keyParts{kind: KindSnapshotName, name: name}
+	case "spec/proxy":
+		return keyParts{kind: KindProxy, proxy: kurabe.ProxyID(name)}
+	case "status/proxy":
+		return keyParts{kind: KindProxyStatus, proxy: kurabe.ProxyID(name)}
+	case "name/proxy":
+		return keyParts{kind: KindProxyName, name: name}
 	case "spec/alarm":
 		return keyParts{kind: KindAlarm, name: name}
 	case "status/alarm":
@@ -295,6 +330,8 @@ func parseReportKey(host kurabe.HostID, s []string) keyParts {
 		return keyParts{kind: KindInstanceReport, host: host, instance: kurabe.InstanceID(s[1])}
 	case len(s) == 2 && s[0] == "snapshot":
 		return keyParts{kind: KindSnapshotReport, host: host, snapshot: kurabe.SnapshotID(s[1])}
+	case len(s) == 2 && s[0] == "proxy":
+		return keyParts{kind: KindProxyReport, host: host, proxy: kurabe.ProxyID(s[1])}
 	case len(s) == 3 && s[0] == "task":
 		return keyParts{kind: KindTaskReport, task: kurabe.Kind(s[1]), host: host, instance: kurabe.InstanceID(s[2])}
 	case len(s) == 3 && s[0] == "catalog":

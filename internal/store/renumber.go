@@ -32,6 +32,8 @@ func Renumber(e Entry, at time.Time) (value []byte, keep bool, err error) {
 		})
 	case KindSnapshotAssignment:
 		return renumbered(e, func(a *kurabe.SnapshotAssignment) { a.Generation += orders })
+	case KindProxyAssignment:
+		return renumbered(e, func(a *kurabe.ProxyAssignment) { a.Generation += orders })
 	case KindTask:
 		return renumbered(e, func(d *kurabe.Task) { d.Generation += orders })
 	case KindGroup:

@@ -12,6 +12,8 @@ import (
 type state struct {
 	instances shelf[kurabe.InstanceID, Instance, *Instance]
 	snapshots shelf[kurabe.SnapshotID, Snapshot, *Snapshot]
+	proxies   shelf[kurabe.ProxyID, Proxy, *Proxy]
+	targeted  links[kurabe.InstanceID, kurabe.ProxyID]    // proxies that lead to an instance
 	taken     links[kurabe.InstanceID, kurabe.SnapshotID] // snapshots of an instance
 	restored  links[kurabe.SnapshotID, kurabe.InstanceID] // instances made of a snapshot
 	copies    links[kurabe.SnapshotID, kurabe.SnapshotID] // copies of a snapshot
@@ -39,6 +41,9 @@ type state struct {
 	topics             map[string]Record[kurabe.Topic]
 	notify             map[kurabe.TopicID]*topicState
 	certificates       map[string]Record[kurabe.SigningCertificate]
+	secrets            map[string]Record[kurabe.Secret] // by kurabe.SecretKey
+	masterSecrets      map[kurabe.InstanceID]string     // their keys
+	secretBytes        int                              // of sealed values, which are not here
 	// corrupt are the records that did not decode.
 	corrupt map[string]*CorruptError
 }
@@ -54,12 +59,15 @@ type touch struct {
 	all       bool
 	instances []kurabe.InstanceID
 	snapshots []kurabe.SnapshotID
+	proxies   []kurabe.ProxyID
 }
 
 func newState() *state {
 	return &state{
 		instances:          newShelf[kurabe.InstanceID, Instance](),
 		snapshots:          newShelf[kurabe.SnapshotID, Snapshot](),
+		proxies:            newShelf[kurabe.ProxyID, Proxy](),
+		targeted:           links[kurabe.InstanceID, kurabe.ProxyID]{},
 		taken:              links[kurabe.InstanceID, kurabe.SnapshotID]{},
 		restored:           links[kurabe.SnapshotID, kurabe.InstanceID]{},
 		copies:             links[kurabe.SnapshotID, kurabe.SnapshotID]{},
@@ -78,6 +86,8 @@ func newState() *state {
 		notify:             map[kurabe.TopicID]*topicState{},
 		alarms:             map[string]Record[kurabe.Alarm]{},
 		alarmStatus:        map[string]Record[kurabe.AlarmStatus]{},
+		secrets:            map[string]Record[kurabe.Secret]{},
+		masterSecrets:      map[kurabe.InstanceID]string{},
 		corrupt:            map[string]*CorruptError{},
 		certificates:       map[string]Record[kurabe.SigningCertificate]{},
 	}
@@ -114,13 +124,10 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 	case KindSnapshotName:
 		owners, err := s.snapshots.putName(p.name, e)
 		return touch{snapshots: owners}, err
+	case KindProxy, KindProxyName, KindProxyStatus, KindProxyAssignment, KindProxyReport:
+		return s.putProxy(p, e)
 	case KindHostReport:
-		r, err := decode[kurabe.HostReport](e)
-		if err != nil {
-			return touch{}, err
-		}
-		s.hosts[p.host] = Record[kurabe.HostReport]{r, e.ModRevision}
-		return touch{all: true}, nil
+		return touch{all: true}, keep(s.hosts, p.host, e)
 	case KindLogReport:
 		// It moves all the time, and no plan depends on it: nothing becomes dirty.
 		r, err := decodePacked[kurabe.LogReport](e)
@@ -146,11 +153,7 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 	case KindParameterGroup, KindSubnetGroup:
 		return s.putGroup(p, e)
 	case KindLogGroup:
-		g, err := decode[kurabe.LogGroup](e)
-		if err == nil {
-			s.logGroups[p.name] = Record[kurabe.LogGroup]{g, e.ModRevision}
-		}
-		return touch{}, err
+		return touch{}, keep(s.logGroups, p.name, e)
 	case KindEndpointDomain:
 		return s.putDomain(e)
 	case KindEvent, KindEventSubscription, KindEventCursor:
@@ -163,6 +166,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return touch{}, s.putNotify(p, e)
 	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
 		return touch{}, s.putAlarm(p, e)
+	case KindSecret:
+		return touch{}, s.putSecret(p, e)
 	case KindElection:
 		if e.Key == PlannerElectionKey {
 			s.planner = kurabe.HostID(e.Value)
@@ -174,18 +179,9 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 // putGroup brings a parameter group or a subnet group in.
 func (s *state) putGroup(p keyParts, e Entry) (touch, error) {
 	if p.kind == KindSubnetGroup {
-		g, err := decode[kurabe.SubnetGroup](e)
-		if err == nil {
-			s.subnetGroups[p.name] = Record[kurabe.SubnetGroup]{g, e.ModRevision}
-		}
-		return touch{}, err
+		return touch{}, keep(s.subnetGroups, p.name, e)
 	}
-	g, err := decode[kurabe.ParameterGroup](e)
-	if err != nil {
-		return touch{}, err
-	}
-	s.parameterGroups[p.name] = Record[kurabe.ParameterGroup]{g, e.ModRevision}
-	return touch{instances: s.usersOf(p.name)}, nil
+	return touch{instances: s.usersOf(p.name)}, keep(s.parameterGroups, p.name, e)
 }
 
 // remove takes a deleted record out.
@@ -201,6 +197,8 @@ func (s *state) remove(key string) touch {
 		return s.removeSnapshot(p)
 	case KindSnapshotName:
 		return touch{snapshots: s.snapshots.removeName(p.name)}
+	case KindProxy, KindProxyName, KindProxyStatus, KindProxyAssignment, KindProxyReport:
+		return s.removeProxy(p)
 	case KindHostReport:
 		delete(s.hosts, p.host)
 		return touch{all: true}
@@ -244,6 +242,8 @@ func (s *state) remove(key string) touch {
 		s.removeNotify(p)
 	case KindAlarm, KindAlarmStatus, KindAlarmEntry:
 		s.removeAlarm(p)
+	case KindSecret:
+		s.removeSecret(p)
 	case KindElection:
 		if key == PlannerElectionKey {
 			s.planner = ""
@@ -280,6 +280,9 @@ func (p keyParts) touched() touch {
 	}
 	if p.snapshot != "" {
 		t.snapshots = []kurabe.SnapshotID{p.snapshot}
+	}
+	if p.proxy != "" {
+		t.proxies = []kurabe.ProxyID{p.proxy}
 	}
 	return t
 }

@@ -93,7 +93,7 @@ func speaksOf[ID ~string](it, of ID) error {
 func (p keyParts) same(e kurabe.Envelope) error {
 	server := p.kind == KindAssignment || p.kind == KindInstanceReport
 	switch {
-	case e.Host != p.host || e.ID != cmp.Or(string(p.instance), string(p.snapshot)):
+	case e.Host != p.host || e.ID != cmp.Or(string(p.instance), string(p.snapshot), string(p.proxy)):
 		return fmt.Errorf("it belongs to %q on host %q", e.ID, e.Host)
 	case server && p.instance.Number() == 0:
 		return errors.New("its id belongs to no server of an instance")
@@ -144,8 +144,8 @@ func withoutKey(keys []string, key string) []string {
 }
 
 // swapInstance puts a new value in place. What was or is linked with it is dirty
-// too: snapshots of it, those that it was restored from, its read replicas, and those that
-// it is one of.
+// too: snapshots of it, those that it was restored from, its read replicas, those that
+// it is one of, and the proxies that lead to it.
 func (s *state) swapInstance(next *Instance) touch {
 	var before []kurabe.SnapshotID
 	var followed []kurabe.InstanceID
@@ -163,6 +163,9 @@ func (s *state) swapInstance(next *Instance) touch {
 	t.snapshots = append(append(t.snapshots, before...), after...)
 	for id := range s.taken[next.ID] {
 		t.snapshots = append(t.snapshots, id)
+	}
+	for id := range s.targeted[next.ID] {
+		t.proxies = append(t.proxies, id)
 	}
 	return t
 }

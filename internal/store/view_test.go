@@ -293,7 +293,7 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	c := NewChange()
 	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
 	member := id.Member(rapid.IntRange(1, 3).Draw(r, "member"))
-	switch rapid.IntRange(0, 23).Draw(r, "kind") {
+	switch rapid.IntRange(0, 24).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
@@ -344,16 +344,43 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.PutEventCursor(kurabe.EventCursor{Passed: kurabe.EventPlace{Revision: seq}}, 0)
 	case 18:
 		c.Put(notificationKey(kurabe.TopicID(name), fmt.Sprintf("%x-3", seq))+fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "part")), []byte(id))
-	case 19:
-		c.PutAlarm(kurabe.Alarm{Name: name}, 0)
-	case 20:
-		c.PutAlarmStatus(kurabe.AlarmStatus{Name: name, State: kurabe.AlarmOK}, 0)
-	case 21:
-		c.AddAlarmEntry(kurabe.AlarmEntry{Alarm: name, At: time.Unix(0, seq)})
+	case 19, 20, 21:
+		drawAlarm(r, c, name, seq)
+	case 24:
+		drawProxy(r, c, id, host, name, seq)
 	case 14:
 		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Primary: member, LastNumber: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
 	}
 	return c.ops[0].Key, c.ops[0].Value
+}
+
+// drawAlarm draws a record of an alarm.
+func drawAlarm(r *rapid.T, c *Change, name string, seq int64) {
+	switch rapid.IntRange(0, 2).Draw(r, "record") {
+	case 0:
+		c.PutAlarm(kurabe.Alarm{Name: name}, 0)
+	case 1:
+		c.PutAlarmStatus(kurabe.AlarmStatus{Name: name, State: kurabe.AlarmOK}, 0)
+	case 2:
+		c.AddAlarmEntry(kurabe.AlarmEntry{Alarm: name, At: time.Unix(0, seq)})
+	}
+}
+
+// drawProxy draws a record of a proxy.
+func drawProxy(r *rapid.T, c *Change, id kurabe.InstanceID, host kurabe.HostID, name string, seq int64) {
+	proxy := kurabe.ProxyID(rapid.SampledFrom([]string{"prx-1", "prx-2"}).Draw(r, "proxy"))
+	switch rapid.IntRange(0, 4).Draw(r, "record") {
+	case 0:
+		c.PutProxy(kurabe.Proxy{ID: proxy, Name: name, Target: id}, 0)
+	case 1:
+		c.PutProxyStatus(kurabe.ProxyStatus{ID: proxy, SpecRevision: seq}, 0)
+	case 2:
+		c.PutAssignment(kurabe.ProxyAssignment{Host: host, Proxy: proxy, Generation: kurabe.Generation(seq)}, 0)
+	case 3:
+		c.PutReport(kurabe.ProxyReport{Host: host, Proxy: proxy, Done: seq > 1})
+	case 4:
+		c.TakeProxyName(kurabe.ProxyEndpointKey(name), proxy)
+	}
 }
 
 func compareWithFresh(r *rapid.T, followed *View, kv KV) {
@@ -367,6 +394,7 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 	}
 	fresh.instances.list()
 	fresh.snapshots.list()
+	fresh.proxies.list()
 	// The list is made under the same lock: a resync after a cut may put a new
 	// state in place at any moment.
 	followed.mu.Lock()
@@ -374,6 +402,7 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 	got := followed.state
 	got.instances.list()
 	got.snapshots.list()
+	got.proxies.list()
 	for _, c := range []struct {
 		what     string
 		got, new any
@@ -384,6 +413,10 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 		{"snapshots", got.snapshots.all, fresh.snapshots.all},
 		{"snapshots sorted", got.snapshots.sorted, fresh.snapshots.sorted},
 		{"snapshots' owners", got.snapshots.owners, fresh.snapshots.owners},
+		{"proxies", got.proxies.all, fresh.proxies.all},
+		{"proxies sorted", got.proxies.sorted, fresh.proxies.sorted},
+		{"proxies' owners", got.proxies.owners, fresh.proxies.owners},
+		{"targeted", got.targeted, fresh.targeted},
 		{"taken", got.taken, fresh.taken},
 		{"restored", got.restored, fresh.restored},
 		{"copies", got.copies, fresh.copies},

@@ -52,6 +52,7 @@ var errorCodes = api.Errors{
 	kurabe.CodeInvalidClusterBackup:    {Code: "InvalidDBClusterAutomatedBackupStateFault", Status: 400},
 
 	kurabe.CodeResourceNotFound: {Code: "ResourceNotFoundFault", Status: 404},
+	kurabe.CodeSecretSealed:     {Code: "KMSKeyNotAccessibleFault", Status: 400},
 
 	kurabe.CodeSubscriptionNotFound: {Code: "SubscriptionNotFound", Status: 404},
 	kurabe.CodeSubscriptionExists:   {Code: "SubscriptionAlreadyExist", Status: 400},
@@ -63,6 +64,16 @@ var errorCodes = api.Errors{
 
 	kurabe.CodeGlobalClusterNotFound: {Code: "GlobalClusterNotFoundFault", Status: 404},
 	kurabe.CodeProxyNotFound:         {Code: "DBProxyNotFoundFault", Status: 404},
+	kurabe.CodeProxyExists:           {Code: "DBProxyAlreadyExistsFault", Status: 400},
+	kurabe.CodeInvalidProxyState:     {Code: "InvalidDBProxyStateFault", Status: 400},
+	kurabe.CodeProxyQuota:            {Code: "DBProxyQuotaExceededFault", Status: 400},
+	kurabe.CodeProxyTargetGroup:      {Code: "DBProxyTargetGroupNotFoundFault", Status: 404},
+	kurabe.CodeProxyTargetNotFound:   {Code: "DBProxyTargetNotFoundFault", Status: 404},
+	kurabe.CodeProxyTargetExists:     {Code: "DBProxyTargetAlreadyRegisteredFault", Status: 400},
+	kurabe.CodeProxyEndpointNotFound: {Code: "DBProxyEndpointNotFoundFault", Status: 404},
+	kurabe.CodeProxyEndpointExists:   {Code: "DBProxyEndpointAlreadyExistsFault", Status: 400},
+	kurabe.CodeInvalidProxyEndpoint:  {Code: "InvalidDBProxyEndpointStateFault", Status: 400},
+	kurabe.CodeProxyEndpointQuota:    {Code: "DBProxyEndpointQuotaExceededFault", Status: 400},
 	kurabe.CodeReservedNotFound:      {Code: "ReservedDBInstanceNotFound", Status: 404},
 	kurabe.CodeOfferingNotFound:      {Code: "ReservedDBInstancesOfferingNotFound", Status: 404},
 	kurabe.CodeBlueGreenNotFound:     {Code: "BlueGreenDeploymentNotFoundFault", Status: 404},

@@ -31,6 +31,7 @@ SERVICES = [
     ("cloudwatch", "2010-08-01", "Monitoring", True),
     ("sns", "2010-03-31", "SNS", True),
     ("logs", "2014-03-28", "Logs", True),
+    ("secretsmanager", "2017-10-17", "Secrets", True),
 ]
 
 # Shapes that aws-sdk-go-v2/service/rds v1.132.0 and cloudwatch v1.76.0 know and
