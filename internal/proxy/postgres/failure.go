@@ -151,22 +151,9 @@ func (c *client) emulate(kind byte, size int, rest []byte) int {
 		}
 		b = pg.AppendReady(b, 'I')
 	case 'P':
-		name, after, _ := pg.Text(body)
-		text, _, ok := pg.Text(after)
-		e := pg.Scan(text, false)
-		if !ok || e.Marks&pg.MarkEnd == 0 || c.named[string(name)] != nil {
+		if !c.emulateParse(body) {
 			c.abort(kind)
 			return size
-		}
-		if len(name) == 0 {
-			c.unnamed.effects, c.unnamed.valid = e, true
-			c.unnamed.body = append(c.unnamed.body[:0], after...)
-			c.unnamed.version++
-		} else {
-			if c.named == nil {
-				c.named = map[string]*statement{}
-			}
-			c.named[string(name)] = c.f.statementOf(after, false)
 		}
 		b = append(b, '1', 0, 0, 0, 4)
 	case 'B':
@@ -200,6 +187,27 @@ func (c *client) emulate(kind byte, size int, rest []byte) int {
 	}
 	c.conn.Write(b)
 	return size
+}
+
+// emulateParse takes the Parse of a statement that ends the transaction, and no other.
+func (c *client) emulateParse(body []byte) bool {
+	name, after, _ := pg.Text(body)
+	text, _, ok := pg.Text(after)
+	e := pg.Scan(text, false)
+	if !ok || e.Marks&pg.MarkEnd == 0 || c.named[string(name)] != nil {
+		return false
+	}
+	if len(name) > 0 {
+		if c.named == nil {
+			c.named = map[string]*statement{}
+		}
+		c.named[string(name)] = c.f.statementOf(after, false)
+		return true
+	}
+	u := &c.unnamed
+	u.effects, u.valid, u.body = e, true, append(u.body[:0], after...)
+	u.version++
+	return true
 }
 
 func (c *client) effectsOf(name []byte) pg.Effects {

@@ -9,7 +9,7 @@ type kind uint8
 
 const (
 	query    kind = iota // anything, then ReadyForQuery
-	syncing                // ReadyForQuery
+	syncing              // ReadyForQuery
 	parse                // ParseComplete
 	bind                 // BindComplete
 	describe             // RowDescription or NoData
