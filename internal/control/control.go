@@ -10,6 +10,7 @@ import (
 	"kurabe/internal/control/parameter"
 	"kurabe/internal/control/placement"
 	"kurabe/internal/control/scope"
+	"kurabe/internal/control/secret"
 	"kurabe/internal/logkey"
 )
 
@@ -22,6 +23,7 @@ type Config struct {
 	// Verifiers has one for each engine.
 	Verifiers map[kurabe.EngineName]Verifier
 	Logs      LogSource
+	Secrets   secret.Secrets // those of instances and of clusters
 	// RemoveMember takes a server out of those that hold the state, or says why it stays;
 	// one that is out already is no error. nil where there is one server.
 	RemoveMember func(context.Context, kurabe.JoinedHost) error
