@@ -40,6 +40,9 @@ type Subscription struct {
 	ConfirmedByOwner bool `json:"confirmedByOwner,omitempty"`
 	// SignedUnsubscribe: only a signed request ends it.
 	SignedUnsubscribe bool `json:"signedUnsubscribe,omitempty"`
+	// EndedAt is when a link has ended it, zero before. It is unconfirmed again, and until TokenUntil its
+	// endpoint may take that back.
+	EndedAt time.Time `json:"endedAt,omitzero"`
 	// Token is that of the newest request to confirm, valid until TokenUntil. Who has it may
 	// confirm.
 	Token      string    `json:"token,omitempty"`

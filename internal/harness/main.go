@@ -28,6 +28,10 @@ func Main(m *testing.M) {
 // Root says if the tests run as root.
 func Root() bool { return os.Getuid() == 0 }
 
+// Whole says whether tests are to do all that they can, and not only what fits into the time of
+// `make test`: KURABE_WHOLE is set, as `make fault` does.
+func Whole() bool { return os.Getenv("KURABE_WHOLE") != "" }
+
 var (
 	endingMu sync.Mutex // guards ending
 	ending   []func()

@@ -43,6 +43,8 @@ type Config struct {
 	// Lost is told of damage, which costs so many bytes of files, and of events that made room
 	// for newer ones. It must not call the Store.
 	Lost func(group, stream string, bytes int64, why string)
+	// Made is told of the group of each new stream, and may be nil. It must not call the Store.
+	Made func(group string)
 }
 
 // Store keeps the events of a host. Its methods may be called at any time.
@@ -161,6 +163,9 @@ func (s *Store) ensure(group, streamName string) (*stream, error) {
 		return nil, err
 	}
 	s.put(one)
+	if s.c.Made != nil {
+		s.c.Made(group)
+	}
 	return one, nil
 }
 

@@ -19,6 +19,7 @@ const TokenLifetime = 3 * 24 * time.Hour
 const (
 	typeNotification = "Notification"
 	typeConfirmation = "SubscriptionConfirmation"
+	typeEnded        = "UnsubscribeConfirmation"
 )
 
 // document is SNS's JSON, its members in SNS's order.
@@ -67,16 +68,21 @@ func (l links) of(action string, pairs ...string) string {
 	return l.base + "/?" + q.Encode()
 }
 
-// confirmation asks a subscriber to agree. Its id is the token's, so that one that is sent again
-// has the same.
+// confirmation asks a subscriber to agree, or whether a subscription that a link has ended is to go on.
+// Its id is the token's, so that one that is sent again has the same.
 func (l links) confirmation(t kurabe.Topic, s kurabe.Subscription) message {
 	sum := sha256.Sum256([]byte(s.Token))
 	h := hex.EncodeToString(sum[:16])
-	return message{topic: t, subscription: s, policy: Effective(t.Settings["DeliveryPolicy"], ""), document: document{
+	m := message{topic: t, subscription: s, policy: Effective(t.Settings["DeliveryPolicy"], ""), document: document{
 		Type: typeConfirmation, MessageID: fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:]), Token: s.Token, TopicARN: t.ARN,
 		Message:      "You have chosen to subscribe to the topic " + t.ARN + ".\nTo confirm the subscription, visit the SubscribeURL included in this message.",
 		SubscribeURL: l.of("ConfirmSubscription", "TopicArn", t.ARN, "Token", s.Token), Timestamp: timestamp(s.TokenUntil.Add(-TokenLifetime)),
 	}}
+	if !s.EndedAt.IsZero() {
+		m.Type = typeEnded
+		m.Message = "You have chosen to deactivate subscription " + s.ARN(t) + ".\nTo cancel this operation and restore the subscription, visit the SubscribeURL included in this message."
+	}
+	return m
 }
 
 // notification is what a subscription is sent of one.

@@ -60,8 +60,11 @@ var chatEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // chatText is a message for people in a chat.
 func chatText(m message) string {
-	if m.Type == typeConfirmation {
+	switch m.Type {
+	case typeConfirmation:
 		return "Kurabe asks whether this channel is to get the notifications of the topic " + m.TopicARN + ". To agree, open <" + m.SubscribeURL + ">."
+	case typeEnded:
+		return "This channel gets no more notifications of the topic " + m.TopicARN + ". To get them again, open <" + m.SubscribeURL + ">."
 	}
 	text := m.Message
 	if len(text) > chatBytesMax {

@@ -135,6 +135,9 @@ func mailText(from *mail.Address, m message) []byte {
 		subject = "Subscription Confirmation"
 		body = "You have chosen to subscribe to the topic\n" + m.TopicARN + "\n\nTo confirm this subscription, open this link:\n" + m.SubscribeURL +
 			"\n\nIf this was not you, ignore this mail: nothing else is sent before.\n"
+	case m.Type == typeEnded:
+		subject = "Unsubscribe Confirmation"
+		body = "Your subscription to the topic\n" + m.TopicARN + "\nhas ended.\n\nTo get its notifications again, open this link within three days:\n" + m.SubscribeURL + "\n"
 	case m.subscription.Protocol == "email-json":
 		body = string(marshal(m.document))
 	default:

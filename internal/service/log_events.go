@@ -23,7 +23,7 @@ const (
 	// logSweepEvery is how often a host removes events that are too old or too many.
 	logSweepEvery = time.Minute
 	// logGroupsEvery is how often hosts are told of retention times and deletions, and asked for
-	// groups that have no record yet.
+	// groups that have no record yet. Those of the elected server's host get it at once.
 	logGroupsEvery = 10 * time.Second
 )
 
@@ -32,6 +32,7 @@ type logEvents struct {
 	*logevents.Store
 	parts *insights.Parts                // of queries
 	days  atomic.Pointer[map[string]int] // for which the events of groups are kept, as a server has said
+	made  chan string                    // groups with a new stream
 	lost  atomic.Int64                   // bytes of files that were damaged or made room since the start
 
 	mu   sync.Mutex // guards said
@@ -40,13 +41,19 @@ type logEvents struct {
 
 // openLogEvents opens the events of this host and has it answer for them.
 func (n *node) openLogEvents(host kurabe.HostID) error {
-	n.events = &logEvents{said: map[string]time.Time{}}
+	n.events = &logEvents{said: map[string]time.Time{}, made: make(chan string, 64)}
 	n.events.days.Store(&map[string]int{})
 	_ = os.RemoveAll(placeIn(n.base, "os-metrics")) // where an earlier version kept Enhanced Monitoring
 	total := n.flags.LogEvents << 30
 	var err error
 	n.events.Store, err = logevents.Open(logevents.Config{
 		Dir: placeIn(n.base, "log-groups"), TotalBytes: total, GroupBytes: total / 2, Now: time.Now, Lost: n.lostLogEvents,
+		Made: func(group string) {
+			select {
+			case n.events.made <- group:
+			default: // it is found later
+			}
+		},
 	})
 	if err != nil {
 		n.events = nil
@@ -100,14 +107,23 @@ func (s *Service) logs(groups loggroup.Groups) logs.API {
 // keepLogGroups has the elected server keep records and hosts in agreement.
 func (s *Service) keepLogGroups(ctx context.Context, a logs.API) error {
 	defer s.queries.End()
-	for every := time.NewTicker(logGroupsEvery); ; {
+	every := time.NewTicker(logGroupsEvery)
+	defer every.Stop()
+	for {
+		made := ""
 		select {
 		case <-every.C:
+		case made = <-s.events.made:
 		case <-ctx.Done():
-			every.Stop()
 			return ctx.Err()
 		}
 		if p := s.view.Planner(); p != "" && p != s.hostFile.ID {
+			continue
+		}
+		if made != "" {
+			if err := a.Groups.Adopt(ctx, made); err != nil && ctx.Err() == nil {
+				s.log.Debug("log group has no record yet", logkey.Error, err)
+			}
 			continue
 		}
 		s.tellDeletions(ctx, a)

@@ -122,6 +122,23 @@ def test_another_region_is_refused_where_one_was_named():
         client = elsewhere(server.start())
         with pytest.raises(client.exceptions.ClientError, match="SignatureDoesNotMatch.*us-east-1"):
             client.describe_db_instances()
+        topic = f"arn:aws:sns:eu-west-1:{harness.ACCOUNT}:t"
+        sns, alarm = server.client("sns"), {"Namespace": "n", "MetricName": "m", "Statistic": "Sum", "Period": 60, "EvaluationPeriods": 1, "Threshold": 1}
+        for call, wish, code, words in [
+            (sns.publish, {"TopicArn": topic, "Message": "m"}, "InvalidParameter", 'region "eu-west-1"'),
+            (sns.get_subscription_attributes, {"SubscriptionArn": topic + ":s"}, "InvalidParameter", 'region "eu-west-1"'),
+            (server.client().create_event_subscription, {"SubscriptionName": "s", "SnsTopicArn": topic}, "SNSInvalidTopic", "another region"),
+            (
+                server.client("cloudwatch").put_metric_alarm,
+                alarm | {"AlarmName": "a", "ComparisonOperator": "GreaterThanThreshold", "AlarmActions": [topic]},
+                "ValidationError",
+                "Invalid region eu-west-1 specified. Only us-east-1 is supported.",
+            ),
+        ]:
+            with pytest.raises(client.exceptions.ClientError) as caught:
+                call(**wish)
+            error = caught.value.response["Error"]
+            assert error["Code"] == code and words in error["Message"], error
     finally:
         server.close()
 

@@ -155,6 +155,17 @@ def test_subscription(server, sns, subscriber, topic):
     assert found["PendingConfirmation"] == "false" and found["FilterPolicyScope"] == "MessageAttributes" and found["ConfirmationWasAuthenticated"] == "false"
     assert "<UnsubscribeResponse" in open_link(got["UnsubscribeURL"])
     assert code_of(sns.get_subscription_attributes, SubscriptionArn=arn)[0] == "NotFound"
+    assert sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"] == []
+    found = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
+    assert (found["SubscriptionsConfirmed"], found["SubscriptionsPending"], found["SubscriptionsDeleted"]) == ("0", "0", "1")
+    # The endpoint is told, and may take it back.
+    ended = subscriber.one("/a", "UnsubscribeConfirmation")
+    assert arn in ended["Message"] and len(ended["Token"]) == 64 and ended["Token"] != asked["Token"]
+    assert arn in open_link(ended["SubscribeURL"])
+    sns.publish(TopicArn=topic, Message="again", MessageAttributes={"n": {"DataType": "Number", "StringValue": "7"}})
+    wait_for("it goes on", lambda: subscriber.documents("/a", "Notification")[-1]["Message"] == "again")
+    sns.unsubscribe(SubscriptionArn=arn)  # by a signed request nobody is asked
+    assert sns.get_topic_attributes(TopicArn=topic)["Attributes"]["SubscriptionsDeleted"] == "0"
     sns.unsubscribe(SubscriptionArn=arn)  # one that has ended is no error
     server.cli("unsubscribe", "--subscription-arn", arn, service="sns")
 

@@ -3,123 +3,60 @@
 package fault
 
 import (
-	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
-	"slices"
-	"sync"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	rdstypes "github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
-	"kurabe/internal/aws/sdkhttp"
 	"kurabe/internal/harness"
 )
 
-// listener is a subscriber over HTTP, which can be made to give no answer.
-type listener struct {
-	*httptest.Server
-	mu      sync.Mutex // guards what follows
-	arrived []string   // the ids of notifications, in the order in which they came first
-	times   map[string]int
-	silent  chan struct{} // closed: it answers
-	confirm string
-}
-
-func newListener(t *testing.T) *listener {
-	l := &listener{times: map[string]int{}, silent: make(chan struct{})}
-	close(l.silent)
-	l.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		var d struct{ Type, MessageId, SubscribeURL string }
-		body, _ := io.ReadAll(r.Body)
-		if json.Unmarshal(body, &d) != nil {
-			return
-		}
-		l.mu.Lock()
-		if d.Type == "Notification" {
-			if l.times[d.MessageId]++; l.times[d.MessageId] == 1 {
-				l.arrived = append(l.arrived, d.MessageId)
-			}
-		} else {
-			l.confirm = d.SubscribeURL
-		}
-		silent := l.silent
-		l.mu.Unlock()
-		select {
-		case <-silent:
-		case <-r.Context().Done():
-		}
-	}))
-	t.Cleanup(l.Close)
-	return l
-}
-
-func (l *listener) got() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.arrived)
-}
-
-// subscribe waits for the request to confirm, and follows its link.
-func (l *listener) subscribe(t *testing.T) {
+// await waits for so many notifications.
+func await(t *testing.T, l *harness.Subscriber, count int) (list []harness.Notification) {
 	t.Helper()
-	harness.Wait(t, time.Minute, "the request to confirm", func() string {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.confirm == "" {
-			return "none came"
+	harness.Wait(t, 5*time.Minute, itoa(count)+" notifications", func() string {
+		if list, _ = l.Arrived(); len(list) < count {
+			return itoa(len(list)) + " came"
 		}
 		return ""
 	})
-	answer, err := http.Get(l.confirm)
-	if err != nil {
-		t.Fatal(err)
+	return list
+}
+
+// memoryMost is the most memory that the service has had, in kB.
+func memoryMost(t *testing.T, s *harness.Service) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/" + itoa(s.PID()) + "/status")
+	found := regexp.MustCompile(`VmHWM:\s*(\d+) kB`).FindSubmatch(status)
+	if err != nil || found == nil {
+		t.Fatalf("%v: %s", err, status)
 	}
-	_ = answer.Body.Close()
-}
-
-func (l *listener) await(t *testing.T, count int) {
-	t.Helper()
-	harness.Wait(t, 3*time.Minute, itoa(count)+" notifications", func() string {
-		if n := len(l.got()); n < count {
-			return itoa(n) + " came"
-		}
-		return ""
-	})
+	n, _ := strconv.Atoi(string(found[1]))
+	return n
 }
 
 // Between a publication and its delivery the service is killed, in the midst of a burst: nothing is
 // lost, what comes twice has its id, the order stays, and the service holds little memory.
 func TestKillBeforeDelivery(t *testing.T) {
 	s := harness.Start(t, harness.Options{})
-	c := func() *sns.Client {
-		return sns.New(sns.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.URL()), HTTPClient: sdkhttp.Client(), Credentials: s.Client.Options().Credentials})
-	}
-	l := newListener(t)
-	topic, err := c().CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("burst")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c().Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: topic.TopicArn, Protocol: aws.String("http"), Endpoint: aws.String(l.URL)}); err != nil {
-		t.Fatal(err)
-	}
-	l.subscribe(t)
-
+	topic, l := s.Topic(t, "burst")
 	const count = 10_000
 	var published []string
 	publish := func(n int) {
 		for ; n > 0; n -= 10 {
-			in := sns.PublishBatchInput{TopicArn: topic.TopicArn}
+			in := sns.PublishBatchInput{TopicArn: &topic}
 			for i := range 10 {
 				in.PublishBatchRequestEntries = append(in.PublishBatchRequestEntries, types.PublishBatchRequestEntry{Id: aws.String(itoa(i)), Message: aws.String("event " + itoa(len(published)+i))})
 			}
-			out, err := c().PublishBatch(t.Context(), &in)
+			out, err := s.SNS().PublishBatch(t.Context(), &in)
 			if err != nil || len(out.Failed) > 0 {
 				t.Fatalf("publish: %v %v", err, out)
 			}
@@ -129,30 +66,80 @@ func TestKillBeforeDelivery(t *testing.T) {
 		}
 	}
 	publish(count / 10)
-	l.await(t, 100)
-	l.mu.Lock()
-	silent := make(chan struct{})
-	l.silent = silent
-	l.mu.Unlock()
+	await(t, l, 100)
+	answer := l.Silence()
 	publish(count - count/10)
-	memory := regexp.MustCompile(`VmHWM:\s*(\d+ kB)`)
-	status, _ := os.ReadFile("/proc/" + itoa(s.PID()) + "/status")
-	t.Logf("most memory of the service: %s", memory.FindSubmatch(status)[1])
+	t.Logf("most memory of the service: %d kB", memoryMost(t, s))
 	s.Kill(t)
-	close(silent)
+	answer()
 	s.Start(t)
-	l.await(t, count)
-	if got := l.got(); !slices.Equal(got, published) {
-		for n := range published {
-			if n >= len(got) || got[n] != published[n] {
-				t.Fatalf("%d came of %d; number %d is another one", len(got), count, n)
+	got := await(t, l, count)
+	for n := range got {
+		if n >= count || got[n].MessageId != published[n] {
+			t.Fatalf("%d came of %d; number %d is another one", len(got), count, n)
+		}
+	}
+	_, repeats := l.Arrived()
+	t.Logf("%d came twice", repeats)
+}
+
+// burstMemory is much more than the service needs for 10,000 events that wait.
+const burstMemory = 400 << 10 // kB
+
+// 10,000 events of RDS come in a burst while the subscriber gives no answer, and the service is killed
+// amid them: each reaches the subscriber once, in order, and the service holds little memory.
+func TestBurstOfEvents(t *testing.T) {
+	s := harness.Start(t, harness.Options{})
+	topic, l := s.Topic(t, "events")
+	if _, err := s.CreateEventSubscription(t.Context(), &rds.CreateEventSubscriptionInput{
+		SubscriptionName: aws.String("burst"), SnsTopicArn: &topic, SourceType: aws.String("db-parameter-group"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	engine := s.Engines(t)[0]
+	if _, err := s.CreateDBParameterGroup(t.Context(), &rds.CreateDBParameterGroupInput{
+		DBParameterGroupName: aws.String("many"), DBParameterGroupFamily: familyOf(t, s, engine), Description: aws.String("d"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string][]string{
+		"postgres": {"log_min_duration_statement", "log_temp_files", "log_autovacuum_min_duration", "log_min_duration_sample", "deadlock_timeout"},
+		"mariadb":  {"wait_timeout", "interactive_timeout", "net_read_timeout", "net_write_timeout", "lock_wait_timeout"},
+	}[engine]
+	const count = 10_000
+	answer, said := l.Silence(), 0
+	say := func(until int) {
+		for said < until {
+			in := rds.ModifyDBParameterGroupInput{DBParameterGroupName: aws.String("many")}
+			for _, name := range names {
+				said++
+				in.Parameters = append(in.Parameters, rdstypes.Parameter{ParameterName: aws.String(name), ParameterValue: aws.String(itoa(10_000 + said)), ApplyMethod: rdstypes.ApplyMethodImmediate})
+			}
+			if _, err := s.ModifyDBParameterGroup(t.Context(), &in); err != nil {
+				t.Fatal(err)
 			}
 		}
-		t.Fatalf("%d came of %d", len(got), count)
 	}
-	twice := 0
-	for _, n := range l.times {
-		twice += n - 1
+	say(count / 2)
+	s.Kill(t)
+	s.Start(t)
+	say(count)
+	memory := memoryMost(t, s)
+	t.Logf("most memory of the service: %d kB", memory)
+	if memory > burstMemory {
+		t.Errorf("it is more than %d kB", burstMemory)
 	}
-	t.Logf("%d came twice", twice)
+	s.Kill(t)
+	answer()
+	s.Start(t)
+	// The first notification announces the subscription.
+	got := await(t, l, count+1)[1:]
+	for n := range got {
+		want := "Updated parameter " + names[n%len(names)] + " to " + itoa(10_001+n) + " "
+		if n >= count || !strings.Contains(got[n].Message, want) {
+			t.Fatalf("%d came of %d; number %d is %s", len(got), count, n, got[n].Message)
+		}
+	}
+	_, repeats := l.Arrived()
+	t.Logf("%d came twice, with their ids", repeats)
 }

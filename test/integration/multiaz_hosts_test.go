@@ -293,16 +293,22 @@ func apartServerDies(t *testing.T, p *apart) {
 	t.Error("at none of three deaths was there a standby with every commit")
 }
 
+// lose is what a loss of power does to a host.
+func (h *apartHost) lose(t *testing.T) {
+	t.Helper()
+	h.Kill(t)
+	h.EndWardens(t)
+	if err := h.EndDatabases(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.machine.Forget(t)
+}
+
 // apartHostLost: a machine loses its power, and comes back later.
 func apartHostLost(t *testing.T, p *apart) {
 	writer, standby := p.roles(t)
 	from := time.Now()
-	writer.Kill(t)
-	writer.EndWardens(t)
-	if err := writer.EndDatabases(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	writer.machine.Forget(t)
+	writer.lose(t)
 	p.takenOver(t, from, standby)
 	writer.Start(t)
 	p.givenUp(t, writer)

@@ -144,6 +144,9 @@ func (s service) checkActions(list []string) error {
 	}
 	topics := "arn:aws:sns:" + s.c.Region + ":" + s.c.Account + ":"
 	for _, arn := range list {
+		if parts := strings.Split(arn, ":"); len(parts) > 3 && parts[2] == "sns" && parts[3] != s.c.Region {
+			return validation("Invalid region %.40s specified. Only %s is supported.", parts[3], s.c.Region)
+		}
 		if name, ours := strings.CutPrefix(arn, topics); !ours || name == "" || strings.Contains(name, ":") {
 			return validation("Invalid arn syntax: %.300s: the actions of alarms are topics of SNS (%sNAME); actions of EC2, Auto Scaling, Lambda and Systems Manager are not offered.", arn, topics)
 		}

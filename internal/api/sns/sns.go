@@ -112,17 +112,20 @@ func (s service) getTopicAttributes(_ context.Context, in *sns.GetTopicAttribute
 	if err != nil {
 		return nil, err
 	}
-	confirmed, pending := 0, 0
+	confirmed, pending, deleted := 0, 0, 0
 	for _, sub := range s.topics.View.Subscriptions(t.Value.ID) {
-		if sub.Value.ConfirmedAt.IsZero() {
+		switch {
+		case !sub.Value.EndedAt.IsZero():
+			deleted++
+		case sub.Value.ConfirmedAt.IsZero():
 			pending++
-		} else {
+		default:
 			confirmed++
 		}
 	}
 	out := map[string]string{
 		"TopicArn": t.Value.ARN, "Owner": s.topics.Account, "DisplayName": "", "Policy": s.defaultPolicy(t.Value),
-		"SubscriptionsConfirmed": strconv.Itoa(confirmed), "SubscriptionsPending": strconv.Itoa(pending), "SubscriptionsDeleted": "0",
+		"SubscriptionsConfirmed": strconv.Itoa(confirmed), "SubscriptionsPending": strconv.Itoa(pending), "SubscriptionsDeleted": strconv.Itoa(deleted),
 		"EffectiveDeliveryPolicy": topic.EffectiveTopicPolicy(t.Value),
 	}
 	for name, value := range t.Value.Settings {

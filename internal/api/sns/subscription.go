@@ -61,6 +61,9 @@ func (s service) listOf(topics ...kurabe.Topic) []types.Subscription {
 	list := []types.Subscription{}
 	for _, t := range topics {
 		for _, r := range s.topics.View.Subscriptions(t.ID) {
+			if !r.Value.EndedAt.IsZero() {
+				continue
+			}
 			arn := r.Value.ARN(t)
 			if r.Value.ConfirmedAt.IsZero() {
 				arn = pendingListed

@@ -203,23 +203,56 @@ func TestEachEventOnce(t *testing.T) {
 	}
 }
 
-// A topic whose queue is full holds up its own subscription alone, which loses nothing.
-func TestFullTopicWaits(t *testing.T) {
-	b := newBed(t)
-	b.addTopic("full")
-	b.subscribe(kurabe.EventSubscription{Name: "a-full", TopicARN: topicARN[:len(topicARN)-1] + "full"})
-	b.subscribe(kurabe.EventSubscription{Name: "free"})
-	filler := kurabe.Notification{TopicARN: topicARN[:len(topicARN)-1] + "full", Subject: "filler", Time: scopetest.Now}
+// fill leaves no room in the queue of a topic.
+func (b *bed) fill(name string) {
+	b.t.Helper()
+	filler := kurabe.Notification{TopicARN: topicARN[:len(topicARN)-1] + name, Subject: "filler", Time: scopetest.Now}
 	for full := false; !full; {
 		change := store.NewChange()
 		for range 90 {
 			full = !change.Notify(b.View, filler) || full
 		}
 		if !change.Empty() {
-			scopetest.Commit(t, b.Scope, change)
+			scopetest.Commit(b.t, b.Scope, change)
 		}
 	}
-	const burst = 500
+}
+
+// What waits for room until it is about to be removed is given up, and each is counted.
+func TestTooOldIsCounted(t *testing.T) {
+	b := newBed(t)
+	b.subscribe(kurabe.EventSubscription{Name: "all"})
+	b.fill("t")
+	const old = 700
+	for n := range old {
+		change := store.NewChange()
+		change.AddEvent(event.Restarted.And(fmt.Sprint(" ", n)).Told(scopetest.Now.Add(time.Minute-store.EventAgeMax), "shop", "db-1"))
+		scopetest.Commit(t, b.Scope, change)
+	}
+	b.say(event.Stopped)
+	b.settle()
+	if lost := b.View.TakeGivenUp(); lost["id-t"] != old {
+		t.Errorf("given up: %v, want %d", lost, old)
+	}
+	for range 3 {
+		change := store.NewChange()
+		for _, q := range b.View.FirstQueued("id-t", 100) {
+			change.DeleteQueued(q)
+		}
+		scopetest.Commit(t, b.Scope, change)
+		b.settle()
+	}
+	b.want("t", event.Stopped.Text+" 1")
+}
+
+// A topic whose queue is full holds up its own subscription alone, which loses nothing of a burst.
+func TestFullTopicWaits(t *testing.T) {
+	b := newBed(t)
+	b.addTopic("full")
+	b.subscribe(kurabe.EventSubscription{Name: "a-full", TopicARN: topicARN[:len(topicARN)-1] + "full"})
+	b.subscribe(kurabe.EventSubscription{Name: "free"})
+	b.fill("full")
+	const burst = 10_000
 	var want []string
 	for range burst / 50 {
 		var kinds []event.Kind

@@ -254,6 +254,8 @@ func (c Subscriptions) checkTopic(arn string) error {
 	switch {
 	case len(parts) != 6 || parts[0] != "arn" || parts[2] != "sns" || parts[5] == "":
 		return kurabe.Errorf(kurabe.CodeInvalidTopic, "%s is not the ARN of an SNS topic", arn)
+	case parts[3] != c.Region:
+		return kurabe.Errorf(kurabe.CodeInvalidTopic, "%s is of another region: events are sent to topics of %s", arn, c.Region)
 	case strings.HasSuffix(arn, ".fifo"):
 		return kurabe.Errorf(kurabe.CodeInvalidTopic, "events are not sent to FIFO topics: %s", arn)
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kurabe"
 	"kurabe/internal/notify"
@@ -36,9 +37,13 @@ func (t Topics) FindSubscription(arn string) (topic store.Record[kurabe.Topic], 
 	if strings.Count(arn, ":") != 6 {
 		return topic, sub, invalid("SubscriptionArn Reason: An ARN must have at least 7 elements")
 	}
+	if err := t.checkRegion("SubscriptionArn", arn); err != nil {
+		return topic, sub, err
+	}
 	topic, known := t.View.TopicByARN(arn[:end])
 	if known {
 		sub, known = t.View.Subscription(topic.Value.ID, kurabe.SubscriptionID(arn[end+1:]))
+		known = known && sub.Value.EndedAt.IsZero()
 	}
 	if !known {
 		return topic, sub, notFound("Subscription")
@@ -68,6 +73,9 @@ func (t Topics) Subscribe(ctx context.Context, arn, protocol, endpoint string, s
 				sub, mod = old.Value, old.ModRevision
 			}
 		}
+		if !sub.EndedAt.IsZero() {
+			sub.EndedAt, sub.Settings = time.Time{}, kept
+		}
 		if mod != 0 && len(settings) > 0 && !maps.Equal(kept, sub.Settings) {
 			return nil, invalid("Attributes Reason: Subscription already exists with different attributes")
 		}
@@ -80,11 +88,16 @@ func (t Topics) Subscribe(ctx context.Context, arn, protocol, endpoint string, s
 			}
 			sub = kurabe.Subscription{ID: kurabe.SubscriptionID(kurabe.NewUUID()), Topic: topic.ID, Protocol: protocol, Endpoint: endpoint, CreatedAt: t.Now(), Settings: kept}
 		}
-		var token [32]byte
-		rand.Read(token[:]) // never fails
-		sub.Token, sub.TokenUntil = hex.EncodeToString(token[:]), t.Now().Add(notify.TokenLifetime)
+		t.ask(&sub)
 		return store.NewChange().RequireTopic(topic.Name, found.ModRevision).PutSubscription(sub, mod), nil
 	})
+}
+
+// ask gives a subscription a new token, which its endpoint is sent.
+func (t Topics) ask(sub *kurabe.Subscription) {
+	var token [32]byte
+	rand.Read(token[:]) // never fails
+	sub.Token, sub.TokenUntil = hex.EncodeToString(token[:]), t.Now().Add(notify.TokenLifetime)
 }
 
 func (t Topics) count() (n int) {
@@ -143,14 +156,15 @@ func (t Topics) Confirm(ctx context.Context, arn, token string, byOwner, signedE
 			if !sub.ConfirmedAt.IsZero() { // a link may be opened twice
 				return nil, nil
 			}
-			sub.ConfirmedAt, sub.ConfirmedByOwner, sub.SignedUnsubscribe = t.Now(), byOwner, signedEnd && byOwner
+			sub.ConfirmedAt, sub.ConfirmedByOwner, sub.SignedUnsubscribe, sub.EndedAt = t.Now(), byOwner, signedEnd && byOwner, time.Time{}
 			return store.NewChange().PutSubscription(sub, r.ModRevision), nil
 		}
 		return nil, invalid("Token")
 	})
 }
 
-// Unsubscribe ends a subscription; signed says that the request was.
+// Unsubscribe ends a subscription; signed says that the request was. Of a link, which strangers may have
+// opened too, the endpoint is told, with a token that takes it back.
 func (t Topics) Unsubscribe(ctx context.Context, arn string, signed bool) error {
 	return t.Update(ctx, func() (*store.Change, error) {
 		_, sub, err := t.FindSubscription(arn)
@@ -163,6 +177,11 @@ func (t Topics) Unsubscribe(ctx context.Context, arn string, signed bool) error 
 			return nil, kurabe.Errorf(kurabe.CodeInvalidInstanceState, "this subscription was confirmed with AuthenticateOnUnsubscribe: only a signed request can end it")
 		case sub.Value.ConfirmedAt.IsZero() && !signed:
 			return nil, invalid("SubscriptionArn Reason: the subscription is not confirmed")
+		case !signed:
+			next := sub.Value
+			next.ConfirmedAt, next.EndedAt = time.Time{}, t.Now()
+			t.ask(&next)
+			return store.NewChange().PutSubscription(next, sub.ModRevision), nil
 		}
 		return store.NewChange().DeleteSubscription(sub.Value, sub.ModRevision), nil
 	})

@@ -51,11 +51,22 @@ func (t Topics) Find(arn string) (store.Record[kurabe.Topic], error) {
 	if strings.Count(arn, ":") != 5 || !strings.HasPrefix(arn, "arn:aws:sns:") {
 		return store.Record[kurabe.Topic]{}, invalid("TopicArn Reason: An ARN must have at least 6 elements, not %d", strings.Count(arn, ":")+1)
 	}
+	if err := t.checkRegion("TopicArn", arn); err != nil {
+		return store.Record[kurabe.Topic]{}, err
+	}
 	r, ok := t.View.TopicByARN(arn)
 	if !ok {
 		return r, notFound("Topic")
 	}
 	return r, nil
+}
+
+// checkRegion refuses an ARN of another region, as SNS does: what has it is not absent, but elsewhere.
+func (t Topics) checkRegion(parameter, arn string) error {
+	if region := strings.Split(arn, ":")[3]; region != t.Region {
+		return invalid("%s Reason: it is of the region %.40q, and this is %s", parameter, region, t.Region)
+	}
+	return nil
 }
 
 // Create makes a topic, or returns the one that is there and has the same settings.

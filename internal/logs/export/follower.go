@@ -227,6 +227,7 @@ func (f *Follower) follow(over bool, budget *int64, store Store) error {
 		if p.State = (State{Last: p.Last}); turn.On {
 			p.Offset = min(turn.Offset, size)
 			p.InLine = inLine(o, p.Offset)
+			p.Last = f.lastTime(o, p.Offset)
 		}
 		f.mark.On, f.mark.Turns, f.dirty, o.settled = turn.On, f.mark.Turns[1:], true, unsettled
 	}
@@ -259,6 +260,16 @@ func inLine(file io.ReaderAt, offset int64) bool {
 	}
 	_, err := file.ReadAt(before[:], offset-1)
 	return err != nil || before[0] != '\n'
+}
+
+// lastTime is the newest time that a file tells before an offset, 0 where it tells none nearby: events behind
+// the offset may name no time, because it is that one.
+func (f *Follower) lastTime(file io.ReaderAt, offset int64) int64 {
+	data := make([]byte, min(offset, chunkBytes))
+	n, _ := file.ReadAt(data, offset-int64(len(data))) // what cannot be read tells nothing
+	state := State{InLine: offset > int64(len(data))}
+	f.format.Split(data[:n], Over, &state, func(int64, []byte) {})
+	return state.Last
 }
 
 // export makes events of the file of the first place, up to a limit, which has that end.
@@ -339,9 +350,12 @@ func (f *Follower) take(t Turn) {
 	}
 	switch {
 	case !f.begun:
-		f.begun, f.dirty, f.mark.On = true, true, t.On
+		f.begun, f.dirty = true, true
 		if t.Inode != 0 {
 			f.mark.Places = []Place{{Inode: t.Inode, Offset: t.Offset}}
+		}
+		if t.On {
+			f.mark.Turns = []Turn{t}
 		}
 	case on != t.On:
 		f.mark.Turns, f.dirty = append(f.mark.Turns, t), true

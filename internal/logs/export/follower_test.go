@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type bed struct {
 	f      *Follower
 	stored []byte   // the mark
 	events []string // that were stored
+	times  []int64  // theirs
 	lost   int64
 	now    time.Time
 	broken bool // the store refuses
@@ -71,7 +73,7 @@ func (b *bed) store(events []logevents.Event, mark Mark) error {
 		return errors.New("no space left")
 	}
 	for _, e := range events {
-		b.events = append(b.events, string(e.Message))
+		b.events, b.times = append(b.events, string(e.Message)), append(b.times, e.Time)
 	}
 	raw, err := json.Marshal(mark)
 	b.stored = raw
@@ -259,6 +261,29 @@ func TestBeginsNow(t *testing.T) {
 	b.pass(false)
 	b.pass(false)
 	b.want(11, 12, "it begins")
+}
+
+// MariaDB writes a time only where it is another second than before: that of the lines before a turn is the
+// time of those behind it.
+func TestTurnKnowsTheTime(t *testing.T) {
+	b := newBed(t, kurabe.MariaDB, "general")
+	b.turn(false)
+	b.write("261128 10:00:01\t     1 Query\tSELECT 1\n\t\t     1 Query\tSELECT 2\n")
+	b.pass(false)
+	b.turn(true)
+	b.write("\t\t     1 Query\tSELECT 3\n")
+	b.pass(false)
+	b.turn(false)
+	b.write("261128 10:00:02\t     1 Query\tSELECT 4\n")
+	b.turn(true)
+	b.write("\t\t     1 Query\tSELECT 5\n261128 10:00:03\t     1 Query\tSELECT 6\n")
+	for range 3 {
+		b.pass(false)
+	}
+	second := time.Date(2026, 11, 28, 10, 0, 1, 0, time.UTC).UnixMilli()
+	if want := []int64{second, second + 1000, second + 2000}; !slices.Equal(b.times, want) {
+		t.Errorf("events %q at %v, want %v", b.events, b.times, want)
+	}
 }
 
 func TestPartialLine(t *testing.T) {

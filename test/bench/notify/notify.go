@@ -3,13 +3,17 @@ package notify
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"kurabe/lab/stat"
@@ -23,6 +27,9 @@ const (
 	count     = 1000
 	arriveMax = 30 * time.Second
 )
+
+// toldValue finds the number of an event in the message of it.
+var toldValue = regexp.MustCompile(`Updated parameter \S+ to 1(\d{4}) `)
 
 // arrivals is a subscriber that notes when which notification came.
 type arrivals struct {
@@ -42,6 +49,9 @@ func (a arrivals) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	if json.NewDecoder(r.Body).Decode(&d) != nil {
 		return
 	}
+	if found := toldValue.FindStringSubmatch(d.Message); found != nil {
+		d.Message = found[1]
+	}
 	if n, err := strconv.Atoi(d.Message); err == nil {
 		a.at <- arrival{n, now}
 	} else if d.Token != "" {
@@ -49,8 +59,8 @@ func (a arrivals) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Measure publishes notifications one by one, and sees when a subscriber on this machine has each:
-// from before the request that publishes it, so the write of the state is in it.
+// Measure has notifications made one by one, and sees when a subscriber on this machine has each: from before
+// the request that publishes it, or that writes an event, so the write of the state is in it.
 func Measure(ctx context.Context, r *bed.Run) error {
 	l, err := r.Service(ctx)
 	if err != nil {
@@ -83,30 +93,70 @@ func Measure(ctx context.Context, r *bed.Run) error {
 	case <-time.After(arriveMax):
 		return fmt.Errorf("the subscriber was not asked within %s", arriveMax)
 	}
-	took, err := publish(ctx, c, topic.TopicArn, a, many)
-	if err != nil {
+	err = measure(ctx, r, a, many, "notification to a local subscriber", func(n int) error {
+		_, err := c.Publish(ctx, &sns.PublishInput{TopicArn: topic.TopicArn, Message: aws.String(strconv.Itoa(n))})
+		return err
+	})
+	if err == nil {
+		err = events(ctx, r, l, topic.TopicArn, a, many)
+	}
+	_, failed := c.DeleteTopic(ctx, &sns.DeleteTopicInput{TopicArn: topic.TopicArn})
+	return errors.Join(err, failed)
+}
+
+// events measures an event subscription: each change of a parameter in a group is an event.
+func events(ctx context.Context, r *bed.Run, l *bed.Lab, topic *string, a arrivals, many int) (failure error) {
+	group, parameter, family := aws.String("bench-events"), "log_temp_files", l.Families[bed.Postgres]
+	if family == "" {
+		parameter, family = "wait_timeout", l.Families[bed.MariaDB]
+	}
+	if _, err := l.Api.CreateDBParameterGroup(ctx, &rds.CreateDBParameterGroupInput{DBParameterGroupName: group, DBParameterGroupFamily: &family, Description: group}); err != nil {
 		return err
 	}
-	_, err = c.DeleteTopic(ctx, &sns.DeleteTopicInput{TopicArn: topic.TopicArn})
+	defer func() {
+		_, err := l.Api.DeleteDBParameterGroup(ctx, &rds.DeleteDBParameterGroupInput{DBParameterGroupName: group})
+		failure = errors.Join(failure, err)
+	}()
+	if _, err := l.Api.CreateEventSubscription(ctx, &rds.CreateEventSubscriptionInput{SubscriptionName: group, SnsTopicArn: topic, SourceType: aws.String("db-parameter-group")}); err != nil {
+		return err
+	}
+	defer func() {
+		_, err := l.Api.DeleteEventSubscription(ctx, &rds.DeleteEventSubscriptionInput{SubscriptionName: group})
+		failure = errors.Join(failure, err)
+	}()
+	return measure(ctx, r, a, many, "event to a local subscriber", func(n int) error {
+		_, err := l.Api.ModifyDBParameterGroup(ctx, &rds.ModifyDBParameterGroupInput{DBParameterGroupName: group, Parameters: []types.Parameter{
+			{ParameterName: &parameter, ParameterValue: aws.String(fmt.Sprintf("1%04d", n)), ApplyMethod: types.ApplyMethodImmediate},
+		}})
+		return err
+	})
+}
+
+// measure makes notifications, and reports how long they took.
+func measure(ctx context.Context, r *bed.Run, a arrivals, many int, what string, send func(n int) error) error {
+	took, err := times(ctx, a, many, send)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	median, tail := stat.Quantile(took, 0.5), stat.Quantile(took, 0.99)
-	r.Out.Sample("notify", map[string]any{"took_ms": took})
+	r.Out.Sample("notify", map[string]any{"what": what, "took_ms": took})
 	for _, one := range []struct {
 		what  string
 		value float64
 		bar   time.Duration
 	}{{"median", median, medianBar}, {"99th percentile", tail, tailBar}} {
-		r.Out.Row(bed.Row{Bench: "notify", What: "notification to a local subscriber, " + one.what, Value: fmt.Sprintf("%.1f ms", one.value),
+		r.Out.Row(bed.Row{Bench: "notify", What: what + ", " + one.what, Value: fmt.Sprintf("%.1f ms", one.value),
 			Bar: fmt.Sprintf("≤ %s", one.bar), Verdict: bed.Verdict(one.value <= float64(one.bar.Milliseconds())), Note: fmt.Sprintf("%d, one each %s", many, each)})
 	}
-	return err
+	return nil
 }
 
-// publish returns the time of each notification in milliseconds.
-func publish(ctx context.Context, c *sns.Client, topic *string, a arrivals, many int) ([]float64, error) {
+// times returns the time of each notification in milliseconds.
+func times(ctx context.Context, a arrivals, many int, send func(n int) error) ([]float64, error) {
 	sent := make([]time.Time, many)
 	for n := range many {
 		sent[n] = time.Now()
-		if _, err := c.Publish(ctx, &sns.PublishInput{TopicArn: topic, Message: aws.String(strconv.Itoa(n))}); err != nil {
+		if err := send(n); err != nil {
 			return nil, err
 		}
 		if err := bed.Wait(ctx, each); err != nil {
