@@ -12,6 +12,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"kurabe/internal/sockdestroy"
 )
 
 // connection is a socket of this machine.
@@ -19,6 +21,7 @@ type connection struct {
 	local, remote netip.AddrPort
 	account       int
 	own           bool // of this process
+	socket        *netlink.Socket
 }
 
 // cut ends the connections that servers' rules do not permit, on both sides at once. A kernel
@@ -30,8 +33,7 @@ func cut(servers []Server) error {
 	}
 	var failed []error
 	for _, c := range refused(all, servers) {
-		err := netlink.SocketDestroy(net.TCPAddrFromAddrPort(c.local), net.TCPAddrFromAddrPort(c.remote))
-		if err != nil && !errors.Is(err, unix.ENOENT) { // ENOENT: it has ended
+		if err := sockdestroy.Destroy(c.socket); err != nil {
 			failed = append(failed, fmt.Errorf("end the connection of %s to %s: %w", c.remote, c.local, err))
 		}
 	}
@@ -91,7 +93,7 @@ func connections() ([]connection, error) {
 				continue
 			}
 			local, remote := addrPort(s.ID.Source, s.ID.SourcePort), addrPort(s.ID.Destination, s.ID.DestinationPort)
-			list = append(list, connection{local, remote, int(s.UID), own[s.INode]})
+			list = append(list, connection{local, remote, int(s.UID), own[s.INode], s})
 		}
 	}
 	return list, nil

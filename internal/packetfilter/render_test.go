@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 	at := netip.MustParseAddrPort
 	var both []connection // a connection on this machine has two sockets
 	here := func(client, server string, account int, own bool) {
-		both = append(both, connection{at(client), at(server), account, own}, connection{at(server), at(client), 70001, false})
+		both = append(both, connection{at(client), at(server), account, own, nil}, connection{at(server), at(client), 70001, false, nil})
 	}
 	here("127.0.0.1:1001", "127.66.0.1:5432", 1000, false) // a client: refused
 	here("127.0.0.1:1002", "127.66.0.2:5432", 70002, false)
@@ -110,9 +110,9 @@ func TestRefused(t *testing.T) {
 	here("127.0.0.1:1005", "127.66.0.1:5432", 0, false) // root is a client, too: refused
 	here("127.0.0.1:1006", "127.66.0.1:9999", 1000, false)
 	far := []connection{
-		{at("127.66.0.1:5432"), at("10.1.2.3:1"), 70001, false}, {at("127.66.0.1:5432"), at("192.0.2.1:1"), 70001, false}, // the second: refused
-		{at("127.66.0.1:5432"), at("10.9.0.2:1"), 70001, false},
-		{at("10.0.0.5:2001"), at("10.0.0.9:443"), 70003, false}, {at("10.0.0.5:2002"), at("10.0.0.9:80"), 70003, false}, // likewise
+		{at("127.66.0.1:5432"), at("10.1.2.3:1"), 70001, false, nil}, {at("127.66.0.1:5432"), at("192.0.2.1:1"), 70001, false, nil}, // the second: refused
+		{at("127.66.0.1:5432"), at("10.9.0.2:1"), 70001, false, nil},
+		{at("10.0.0.5:2001"), at("10.0.0.9:443"), 70003, false, nil}, {at("10.0.0.5:2002"), at("10.0.0.9:80"), 70003, false, nil}, // likewise
 	}
 	var got []string
 	for _, c := range refused(append(both, far...), all) {
