@@ -98,6 +98,12 @@ func (d EndpointDomain) Within(name string) bool {
 	return ok
 }
 
+// labelled is what stands between a name and the domain.
+var labelled = map[string]EndpointOf{
+	"": {}, clusterLabel: {Cluster: true}, readerLabel: {Cluster: true, Reader: true},
+	proxyLabel: {Proxy: true}, proxyEndpointLabel + proxyLabel: {Proxy: true, ProxyEndpoint: true},
+}
+
 // Find takes the name of an endpoint apart; ok is false of any other name.
 func (d EndpointDomain) Find(name string) (of EndpointOf, ok bool) {
 	head, ok := d.below(name)
@@ -108,11 +114,9 @@ func (d EndpointDomain) Find(name string) (of EndpointOf, ok bool) {
 	if !dnsLabel.MatchString(head) {
 		return EndpointOf{}, false
 	}
-	of, ok = map[string]EndpointOf{
-		"": {}, clusterLabel: {Cluster: true}, readerLabel: {Cluster: true, Reader: true},
-		proxyLabel: {Proxy: true}, proxyEndpointLabel + proxyLabel: {Proxy: true, ProxyEndpoint: true},
-	}[label]
-	of.Name = head
+	if of, ok = labelled[label]; ok {
+		of.Name = head
+	}
 	return of, ok
 }
 

@@ -23,14 +23,15 @@ var testOnly = []string{"internal/harness", "internal/engine/fake", "test/..."}
 
 // testEdges are what the tests of a room may import beyond what the room builds on.
 var testEdges = map[string][]string{
-	"internal/cgroup":    {"internal/proc"},                                          // something must run to be limited
-	"internal/store":     {"internal/etcdnode"},                                      // the suite on a real etcd
-	"internal/etcdnode":  {"internal/pki"},                                           // several nodes behind real certificates
-	"internal/gateway":   {"internal/sklookup"},                                      // the real shortcut
-	"internal/api/...":   {"internal/logs"},                                          // real log files below a real client
-	"internal/api/logs":  {"internal/hostread", "internal/store"},                    // several hosts and a real store of events below a real client
-	"internal/engine":    {"internal/agent/watch"},                                   // several purposes in one real server
-	"internal/reconcile": {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble
+	"internal/cgroup":        {"internal/proc"},                                          // something must run to be limited
+	"internal/proxy/process": {"internal/daemon", "internal/pki"},                        // started and found again as an agent does; a certificate
+	"internal/store":         {"internal/etcdnode"},                                      // the suite on a real etcd
+	"internal/etcdnode":      {"internal/pki"},                                           // several nodes behind real certificates
+	"internal/gateway":       {"internal/sklookup"},                                      // the real shortcut
+	"internal/api/...":       {"internal/logs"},                                          // real log files below a real client
+	"internal/api/logs":      {"internal/hostread", "internal/store"},                    // several hosts and a real store of events below a real client
+	"internal/engine":        {"internal/agent/watch"},                                   // several purposes in one real server
+	"internal/reconcile":     {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble
 }
 
 // testThird are libraries that any test may use.
@@ -84,8 +85,9 @@ var rooms = []room{
 	{"internal/agent/replication", []string{".", "internal/engine"}, nil, "judges what looks at a server have shown, and looks at none"},
 	{"internal/agent/endpoint", []string{".", "internal/gateway"}, nil, "holds addresses and leads clients by what assignments say; it knows no server and no step"},
 	{"internal/agent/unit", []string{".", "internal/hostlink"}, nil, "what is common to all that a host is assigned; it knows no kind"},
+	{"internal/agent/proxy", []string{".", "internal/account", "internal/agent/unit", "internal/cgroup", "internal/daemon", "internal/hostlink", "internal/pki", "internal/proc", "internal/proxy/pool", "internal/proxy/process", "internal/volume"}, nil, "keeps the processes of the host's proxies; it knows their files and their socket, and no protocol (pki: their keys; account: their users)"},
 	{"internal/agent/snapshot", []string{".", "internal/agent/unit", "internal/engine", "internal/snapshot", "internal/volume"}, nil, "makes the host's snapshots what assignments say; of servers it knows their assignments only"},
-	{"internal/agent", []string{".", "internal/logevents", "internal/logs/export", "internal/load", "internal/metrics/catalog", "internal/metrics/osmetrics", "internal/metrics/sample", "internal/metrics/series", "internal/agent/snapshot", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway", "internal/tcpbytes"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
+	{"internal/agent", []string{".", "internal/account", "internal/agent/proxy", "internal/logevents", "internal/logs/export", "internal/load", "internal/metrics/catalog", "internal/metrics/osmetrics", "internal/metrics/sample", "internal/metrics/series", "internal/agent/snapshot", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway", "internal/tcpbytes"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
 	{"internal/engine", []string{".", "internal/metrics/sample", "internal/daemon", "internal/proc", "internal/account", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
 	{"internal/engine/scratch", []string{"internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, nil, "folders and private servers of data that are no instance's yet, whatever the engine"},
 	{"internal/engine/postgres/scram", nil, []string{xtext}, "verifiers of passwords, by RFC alone (x/text: SASLprep)"},
