@@ -55,6 +55,9 @@ func first(all []kurabe.ProxyAssignment) *kurabe.ProxyAssignment {
 // proxyChange is change for proxies.
 func proxyChange(p *store.Proxy, r proxy.Result) *store.Change {
 	change := store.NewChange()
+	for _, e := range r.Events {
+		change.AddEvent(e)
+	}
 	if r.Gone {
 		return change.DeleteProxy(p)
 	}
