@@ -138,6 +138,13 @@ func (v *View) Proxies() []*Proxy {
 	return v.state.proxies.list()
 }
 
+// ProxyLeftovers returns the proxies that have records but no spec, by id.
+func (v *View) ProxyLeftovers() []*Proxy {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.state.proxies.leftovers()
+}
+
 // ProxiesOf returns the proxies whose target is an instance, by name.
 func (v *View) ProxiesOf(id kurabe.InstanceID) []*Proxy {
 	return slices.DeleteFunc(slices.Clone(v.Proxies()), func(p *Proxy) bool { return p.Spec.Target != id })
