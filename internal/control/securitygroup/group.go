@@ -165,6 +165,9 @@ func (c Set) change(ctx context.Context, id string, edit func(*kurabe.SecurityGr
 		if len(raw) > recordBytesMax {
 			return nil, kurabe.Errorf(CodeRuleQuota, "the rules of %s with their descriptions and tags have more than %d bytes", id, recordBytesMax)
 		}
+		if g.Value.ID == kurabe.DefaultSecurityGroup && len(c.View.Proxies()) > 0 && kurabe.FilterOf([]kurabe.SecurityGroup{g.Value}, 0) != nil {
+			return nil, errProxies
+		}
 		if g.Value.ID == kurabe.DefaultSecurityGroup || c.used(g.Value.ID) {
 			if err := c.enforceable([]kurabe.SecurityGroup{g.Value}); err != nil {
 				return nil, err

@@ -70,6 +70,17 @@ func (c Set) enforceable(groups []kurabe.SecurityGroup) error {
 	return nil
 }
 
+// CheckProxies refuses proxies while the default group does not permit everything: hosts do not
+// filter the endpoints of proxies.
+func (c Set) CheckProxies() error {
+	if def, _ := c.record(kurabe.DefaultSecurityGroup); kurabe.FilterOf([]kurabe.SecurityGroup{def.Value}, 0) != nil {
+		return errProxies
+	}
+	return nil
+}
+
+var errProxies = kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "the endpoints of DB proxies are not filtered, and they have the default security group: it must permit everything while there are proxies; give databases a group of their own")
+
 // Membership is a group of a member, and whether it is in force.
 type Membership struct{ ID, Status string }
 
