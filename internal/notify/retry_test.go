@@ -53,7 +53,7 @@ func TestDelays(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	for text, why := range map[string]string{
 		`x`: "form", `{"healthyRetryPolicy":{"minDelayTarget":0}}`: "minDelayTarget", `{"healthyRetryPolicy":{"numRetries":101}}`: "numRetries",
-		`{"healthyRetryPolicy":{"numRetries":2}}`: "parts", `{"healthyRetryPolicy":{"backoffFunction":"x"}}`: "backoffFunction",
+		`{"healthyRetryPolicy":{"numRetries":2,"numNoDelayRetries":3}}`: "parts", `{"healthyRetryPolicy":{"retries":2}}`: "form", `{"healthyRetryPolicy":{"backoffFunction":"x"}}`: "backoffFunction",
 		`{"throttlePolicy":{"maxReceivesPerSecond":0}}`: "maxReceivesPerSecond", `{"requestPolicy":{"headerContentType":"a\r\nb"}}`: "none of SNS's",
 		`{"other":1}`: "form", `{}{}`: "follows", `{"sicklyRetryPolicy":{}}`: "not offered",
 	} {
@@ -67,6 +67,10 @@ func TestPolicies(t *testing.T) {
 		if p := Effective(strings.ReplaceAll(topic, "%v", overriding), own); p.Retry.NumRetries != want {
 			t.Errorf("overrides disabled %s: %d retries", overriding, p.Retry.NumRetries)
 		}
+	}
+	few := `{"healthyRetryPolicy":{"numRetries":10,"minDelayTarget":1,"maxDelayTarget":2}}`
+	if p, err := ParsePolicy(few); err != nil || p.Retry.NumNoDelayRetries != 0 || p.Retry.BackoffFunction != "linear" {
+		t.Errorf("the others are SNS's: %+v, %v", p.Retry, err)
 	}
 	if p := Effective("", ""); *p.Retry != defaultRetry {
 		t.Errorf("default %+v", p.Retry)

@@ -228,7 +228,7 @@ def test_what_is_refused(sns, topic):
         assert code == "InvalidParameter" and why in message, message
     for wish, why in [
         ({"Message": ""}, "Empty"), ({"Message": "x" * (256 * 1024 + 1)}, "too long"), ({"Message": "x", "Subject": "s" * 101}, "Subject"),
-        ({"Message": "x", "MessageStructure": "json"}, "JSON"), ({"Message": "x", "MessageGroupId": "g"}, "FIFO"),
+        ({"Message": "x", "MessageStructure": "json"}, "JSON"), ({"Message": "x", "MessageDeduplicationId": "g"}, "topic type"),
         ({"Message": "x", "MessageAttributes": {"a": {"DataType": "Number", "StringValue": "x"}}}, "number"),
     ]:  # fmt: skip
         code, message = code_of(sns.publish, TopicArn=topic, **wish)

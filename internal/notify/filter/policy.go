@@ -65,7 +65,7 @@ func Parse(text string, nested bool) (Policy, error) {
 	case len(p.keys) > keysMax:
 		return Policy{}, fmt.Errorf("it has more than %d keys", keysMax)
 	case combinations > combinationsMax:
-		return Policy{}, fmt.Errorf("its values make more than %d combinations", combinationsMax)
+		return Policy{}, fmt.Errorf("it is too complex: its values make more than %d combinations", combinationsMax)
 	}
 	return Policy{all}, nil
 }
