@@ -59,6 +59,9 @@ func (d EndpointDomain) String() string {
 const (
 	clusterLabel = "cluster-"
 	readerLabel  = "cluster-ro-"
+	proxyLabel   = "proxy-"
+	// proxyEndpointLabel is of the endpoints of a proxy beside its default one.
+	proxyEndpointLabel = "endpoint."
 )
 
 // Instance is the name of the endpoint of a DB instance, or of one server of a cluster.
@@ -72,10 +75,20 @@ func (d EndpointDomain) ClusterReader(name string) string {
 	return name + "." + readerLabel + d.String()
 }
 
+// ProxyEndpoint is the name of an endpoint of a proxy.
+func (d EndpointDomain) ProxyEndpoint(proxy, endpoint string) string {
+	if endpoint == ProxyDefaultEndpoint {
+		return proxy + "." + proxyLabel + d.String()
+	}
+	return endpoint + "." + proxyEndpointLabel + proxyLabel + d.String()
+}
+
 // EndpointOf says what an endpoint name leads to.
 type EndpointOf struct {
-	Name            string // of the instance or the cluster, in lower case
+	Name            string // of the instance, the cluster, the proxy or its endpoint, in lower case
 	Cluster, Reader bool
+	// Proxy: it is a proxy's default endpoint, or with ProxyEndpoint the further one of that name.
+	Proxy, ProxyEndpoint bool
 }
 
 // Within says whether a DNS name is the domain or lies below it, or below what the endpoints
@@ -85,6 +98,12 @@ func (d EndpointDomain) Within(name string) bool {
 	return ok
 }
 
+// labelled is what stands between a name and the domain.
+var labelled = map[string]EndpointOf{
+	"": {}, clusterLabel: {Cluster: true}, readerLabel: {Cluster: true, Reader: true},
+	proxyLabel: {Proxy: true}, proxyEndpointLabel + proxyLabel: {Proxy: true, ProxyEndpoint: true},
+}
+
 // Find takes the name of an endpoint apart; ok is false of any other name.
 func (d EndpointDomain) Find(name string) (of EndpointOf, ok bool) {
 	head, ok := d.below(name)
@@ -92,10 +111,13 @@ func (d EndpointDomain) Find(name string) (of EndpointOf, ok bool) {
 		return EndpointOf{}, false
 	}
 	head, label, _ := strings.Cut(head, ".")
-	if !dnsLabel.MatchString(head) || label != "" && label != clusterLabel && label != readerLabel {
+	if !dnsLabel.MatchString(head) {
 		return EndpointOf{}, false
 	}
-	return EndpointOf{Name: head, Cluster: label != "", Reader: label == readerLabel}, true
+	if of, ok = labelled[label]; ok {
+		of.Name = head
+	}
+	return of, ok
 }
 
 // below returns what stands before the domain: "", NAME, "NAME.cluster-", "cluster-" and so on.
@@ -114,7 +136,7 @@ func (d EndpointDomain) below(name string) (string, bool) {
 	if whole, ok := strings.CutSuffix(head, "."); ok {
 		return whole, true
 	}
-	for _, label := range []string{readerLabel, clusterLabel} {
+	for _, label := range []string{readerLabel, clusterLabel, proxyLabel} {
 		if before, ok := strings.CutSuffix(head, label); ok && (before == "" || strings.HasSuffix(before, ".")) {
 			return head, true
 		}

@@ -12,7 +12,7 @@ const (
 
 // Kinds are all of them, in the order in which a host obeys: a snapshot is taken of a server as
 // its assignment says.
-var Kinds = []Kind{KindServer, KindSnapshot, KindLogCheck}
+var Kinds = []Kind{KindServer, KindSnapshot, KindProxy, KindLogCheck}
 
 // Ref names one thing of any kind.
 type Ref struct {

@@ -213,3 +213,23 @@ type SubnetGroup struct {
 	Revision    int64     `json:"revision"`
 	CreatedAt   time.Time `json:"createdAt"`
 }
+
+// FreeAddress returns the first address of a pool after the given one ("": from the start)
+// that is not taken. The pool's network and broadcast
+// addresses are left out.
+func FreeAddress(pool string, taken map[string]bool, after string) (string, bool) {
+	prefix, err := netip.ParsePrefix(pool)
+	if err != nil {
+		return "", false
+	}
+	start := prefix.Masked().Addr().Next()
+	if a, err := netip.ParseAddr(after); err == nil && prefix.Contains(a) {
+		start = a.Next()
+	}
+	for a := start; prefix.Contains(a) && prefix.Contains(a.Next()); a = a.Next() {
+		if !taken[a.String()] {
+			return a.String(), true
+		}
+	}
+	return "", false
+}

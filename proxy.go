@@ -197,7 +197,7 @@ type ProxyTargetHealth struct {
 	Description string            `json:"description,omitempty"`
 }
 
-// ProxyAssignment is what one host must do for one proxy. Only the planner writes it.
+// ProxyAssignment is everything that one host must do for one proxy. Only the planner writes it.
 type ProxyAssignment struct {
 	Generation Generation `json:"generation"`
 	Host       HostID     `json:"host"`
@@ -205,6 +205,57 @@ type ProxyAssignment struct {
 	Name       string     `json:"name"`
 	// Absent: nothing of the proxy is to be left on the host.
 	Absent bool `json:"absent,omitempty"`
+
+	Engine    EngineName      `json:"engine"`
+	Port      int             `json:"port"`
+	Endpoints []ProxyListener `json:"endpoints,omitempty"`
+	// Names are those by which clients reach the endpoints, beside their addresses.
+	Names              []string `json:"names,omitempty"`
+	RequireTLS         bool     `json:"requireTLS,omitempty"`
+	ServerTLS          bool     `json:"serverTLS,omitempty"` // on the way to the servers
+	IdleClientTimeoutS int      `json:"idleClientTimeout,omitempty"`
+	DebugLogging       bool     `json:"debugLogging,omitempty"`
+	// MaxServers bounds the connections to each server, MaxIdle those that nobody uses.
+	MaxServers     int      `json:"maxServers,omitempty"`
+	MaxIdle        int      `json:"maxIdle,omitempty"`
+	BorrowTimeoutS int      `json:"borrowTimeout,omitempty"`
+	InitQuery      string   `json:"initQuery,omitempty"`
+	PinningFilters []string `json:"pinningFilters,omitempty"`
+	// Secrets have the users. The host asks for their passwords when a version is another one.
+	Secrets []ProxySecret `json:"secrets,omitempty"`
+	Route   ProxyRoute    `json:"route"`
+	Servers []ProxyServer `json:"servers,omitempty"`
+	// TargetEpoch is that of the target's group for which the route was made, 0 without one.
+	TargetEpoch Epoch `json:"targetEpoch,omitempty"`
+}
+
+// ProxyListener is an address at which a proxy takes clients.
+type ProxyListener struct {
+	ID      ProxyEndpointID `json:"id"`
+	Name    string          `json:"name"`
+	Address string          `json:"address"`
+	Reads   bool            `json:"reads,omitempty"`
+}
+
+// ProxySecret is a version of a secret whose user may log in.
+type ProxySecret struct {
+	ARN     string          `json:"arn"`
+	Version SecretVersionID `json:"version"`
+}
+
+// ProxyRoute says where the servers of a proxy are, as HOST:PORT. Epoch rises whenever a server
+// may not be written to any more. Writer is "" while there is none.
+type ProxyRoute struct {
+	Epoch   int64    `json:"epoch"`
+	Writer  string   `json:"writer,omitempty"`
+	Readers []string `json:"readers,omitempty"`
+}
+
+// ProxyServer is a server of the target, by whose name its health is told.
+type ProxyServer struct {
+	ID      InstanceID `json:"id"`
+	Address string     `json:"address"` // HOST:PORT
+	Reads   bool       `json:"reads,omitempty"`
 }
 
 // ProxyReport is what a host sees of a proxy. Only its agent writes it.
@@ -212,9 +263,11 @@ type ProxyReport struct {
 	Host       HostID              `json:"host"`
 	Proxy      ProxyID             `json:"proxy"`
 	Generation Generation          `json:"generation"`
-	Done       bool                `json:"done"`
-	Absent     bool                `json:"absent"`
+	Done       bool                `json:"done"` // its process serves by that assignment
+	Absent     bool                `json:"absent,omitempty"`
 	Failure    *Failure            `json:"failure,omitempty"`
+	PID        int                 `json:"pid,omitempty"`
+	StartedAt  time.Time           `json:"startedAt,omitzero"`
 	Targets    []ProxyTargetHealth `json:"targets,omitempty"`
 }
 

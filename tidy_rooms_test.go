@@ -23,14 +23,15 @@ var testOnly = []string{"internal/harness", "internal/engine/fake", "test/..."}
 
 // testEdges are what the tests of a room may import beyond what the room builds on.
 var testEdges = map[string][]string{
-	"internal/cgroup":    {"internal/proc"},                                          // something must run to be limited
-	"internal/store":     {"internal/etcdnode"},                                      // the suite on a real etcd
-	"internal/etcdnode":  {"internal/pki"},                                           // several nodes behind real certificates
-	"internal/gateway":   {"internal/sklookup"},                                      // the real shortcut
-	"internal/api/...":   {"internal/logs"},                                          // real log files below a real client
-	"internal/api/logs":  {"internal/hostread", "internal/store"},                    // several hosts and a real store of events below a real client
-	"internal/engine":    {"internal/agent/watch"},                                   // several purposes in one real server
-	"internal/reconcile": {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble
+	"internal/cgroup":        {"internal/proc"},                                          // something must run to be limited
+	"internal/proxy/process": {"internal/daemon", "internal/pki"},                        // started and found again as an agent does; a certificate
+	"internal/store":         {"internal/etcdnode"},                                      // the suite on a real etcd
+	"internal/etcdnode":      {"internal/pki"},                                           // several nodes behind real certificates
+	"internal/gateway":       {"internal/sklookup"},                                      // the real shortcut
+	"internal/api/...":       {"internal/logs"},                                          // real log files below a real client
+	"internal/api/logs":      {"internal/hostread", "internal/store"},                    // several hosts and a real store of events below a real client
+	"internal/engine":        {"internal/agent/watch"},                                   // several purposes in one real server
+	"internal/reconcile":     {"internal/agent", "internal/hostlink", "internal/engine"}, // a whole fleet in one bubble
 }
 
 // testThird are libraries that any test may use.
@@ -84,16 +85,16 @@ var rooms = []room{
 	{"internal/agent/replication", []string{".", "internal/engine"}, nil, "judges what looks at a server have shown, and looks at none"},
 	{"internal/agent/endpoint", []string{".", "internal/gateway"}, nil, "holds addresses and leads clients by what assignments say; it knows no server and no step"},
 	{"internal/agent/unit", []string{".", "internal/hostlink"}, nil, "what is common to all that a host is assigned; it knows no kind"},
+	{"internal/agent/proxy", []string{".", "internal/account", "internal/agent/unit", "internal/cgroup", "internal/daemon", "internal/hostlink", "internal/pki", "internal/proc", "internal/proxy/pool", "internal/proxy/process", "internal/volume"}, nil, "keeps the processes of the host's proxies; it knows their files and their socket, and no protocol (pki: their keys; account: their users)"},
 	{"internal/agent/snapshot", []string{".", "internal/agent/unit", "internal/engine", "internal/snapshot", "internal/volume"}, nil, "makes the host's snapshots what assignments say; of servers it knows their assignments only"},
-	{"internal/agent", []string{".", "internal/logevents", "internal/logs/export", "internal/load", "internal/metrics/catalog", "internal/metrics/osmetrics", "internal/metrics/sample", "internal/metrics/series", "internal/agent/snapshot", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway", "internal/tcpbytes"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
+	{"internal/agent", []string{".", "internal/account", "internal/agent/proxy", "internal/logevents", "internal/logs/export", "internal/load", "internal/metrics/catalog", "internal/metrics/osmetrics", "internal/metrics/sample", "internal/metrics/series", "internal/agent/snapshot", "internal/agent/unit", "internal/agent/endpoint", "internal/agent/watch", "internal/agent/replication", "internal/engine", "internal/proc", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/hostlink", "internal/gateway", "internal/tcpbytes"}, []string{xsys}, "makes one host true to its assignment, endpoints of writers that cannot hold theirs included; it cannot see specs or the store"},
 	{"internal/engine", []string{".", "internal/metrics/sample", "internal/daemon", "internal/proc", "internal/account", "internal/cgroup", "internal/volume", "internal/snapshot", "internal/logstream", "internal/pki"}, nil, "what both engines share; it knows neither, or the contract would bend to one (pki: the server certificate is a step; snapshot: so is what a restored instance begins with; logstream: what it wants of a server's log)"},
 	{"internal/engine/scratch", []string{"internal/engine", "internal/daemon", "internal/proc", "internal/volume"}, nil, "folders and private servers of data that are no instance's yet, whatever the engine"},
-	{"internal/engine/postgres/scram", nil, []string{xtext}, "verifiers of passwords, by RFC alone (x/text: SASLprep)"},
 	{"internal/engine/postgres/sampling", []string{".", "internal/metrics/sample"}, []string{pgx}, "asks for metrics in a session that others open"},
 	{"internal/engine/postgres/parameter", []string{"."}, nil, "what the parameters are, from rows that others have asked for"},
 	{"internal/engine/postgres/tree", nil, []string{xsys}, "private installations and the extensions in them: it knows no instance (x/sys: syncfs)"},
 	{"internal/engine/postgres/wal/...", []string{".", "internal/volume"}, nil, "the form of WAL, read from files: it knows no server"},
-	{"internal/engine/postgres", []string{".", "internal/engine/postgres/parameter", "internal/engine/postgres/tree", "internal/engine/postgres/wal/...", "internal/engine/postgres/sampling", "internal/engine", "internal/engine/scratch", "internal/daemon", "internal/proc", "internal/volume", "internal/engine/postgres/scram"}, []string{pgx}, "all knowledge of PostgreSQL"},
+	{"internal/engine/postgres", []string{".", "internal/engine/postgres/parameter", "internal/engine/postgres/tree", "internal/engine/postgres/wal/...", "internal/engine/postgres/sampling", "internal/engine", "internal/engine/scratch", "internal/daemon", "internal/proc", "internal/volume", "internal/wire/pg/scram"}, []string{pgx}, "all knowledge of PostgreSQL"},
 	{"internal/engine/mariadb/...", []string{".", "internal/metrics/sample", "internal/engine", "internal/engine/scratch", "internal/daemon", "internal/proc", "internal/threadwait", "internal/volume"}, []string{mysql, xsys}, "all knowledge of MariaDB"},
 	{"internal/engine/fake", []string{".", "internal/metrics/sample", "internal/engine", "internal/proc", "internal/volume"}, nil, "a scripted engine for tests of the fleet"},
 	{"internal/proc", nil, []string{xsys}, "runs processes and knows nothing of engines"},
@@ -110,10 +111,11 @@ var rooms = []room{
 	{"internal/tcpbytes", nil, []string{xsys}, "counts bytes of sockets, whosever they are"},
 	{"internal/pulse", nil, []string{pgx, mysql}, "a client that knows endpoints only, so that it sees what any client sees"},
 	{"internal/drill", []string{".", "internal/engine", "internal/hostread", "internal/netcut", "internal/proc", "internal/pulse"}, nil, "rehearses a fault of a running service: it signals its servers and watches what is told of them; it decides nothing (hostread: strikes on other hosts)"},
-	{"internal/proxy/postgres", []string{"internal/proxy", "internal/proxy/eventloop", "internal/proxy/pool", "internal/wire/..."}, nil, "PostgreSQL's clients; the protocol only through its codec"},
+	{"internal/proxy/postgres", []string{"internal/proxy", "internal/proxy/eventloop", "internal/proxy/pool", "internal/wire/...", "internal/wire/pg/scram"}, nil, "PostgreSQL's clients; the protocol only through its codec"},
 	{"internal/proxy/mariadb", []string{"internal/proxy", "internal/proxy/eventloop", "internal/proxy/pool", "internal/wire/..."}, nil, "MariaDB's clients; the protocol only through its codec"},
 	{"internal/proxy/process", []string{".", "internal/proxy", "internal/proxy/eventloop", "internal/proxy/pool", "internal/proxy/postgres", "internal/proxy/mariadb", "internal/proc", "internal/volume"}, []string{xsys}, "the process of one proxy: configuration, endpoints, control socket"},
-	{"internal/wire/...", nil, []string{pgx}, "codecs, fuzzed on their own"},
+	{"internal/wire/pg/scram", nil, []string{xtext}, "verifiers of passwords and both sides of a login, by RFC alone (x/text: SASLprep)"},
+	{"internal/wire/...", nil, nil, "codecs, fuzzed on their own"},
 	{"internal/metrics/catalog", nil, nil, "names, units and meanings"},
 	{"internal/metrics/osmetrics", []string{".", "internal/cgroup"}, nil, "pictures of the operating system around a server; it keeps none"},
 	{"internal/metrics/sample", []string{".", "internal/cgroup"}, nil, "makes samples of what others have read, and reads nothing (cgroup: the counters of a group are values of its type)"},

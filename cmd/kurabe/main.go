@@ -77,6 +77,6 @@ AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else from the file "credentials" in
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
-	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), alarmsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), drillCommand(), drillGuardCommand(), top.Command(), eventsCommand(), logsCommand(), query.Command())
+	root.AddCommand(serverCommand(), runCommand(), agentCommand(), hostsCommand(), stateCommand(), lsCommand(), createCommand(), deleteCommand(), connectCommand(), execCommand(), explain.Command(), osCommand(), cloneCommand(), snapshotsCommand(), alarmsCommand(), importCommand(), verifyCommand(), poolCommand(), lab.Command(version), recoverCommand(), proxyCommand(), drillCommand(), drillGuardCommand(), top.Command(), eventsCommand(), logsCommand(), query.Command())
 	return root
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/account"
 	"kurabe/internal/agent/endpoint"
+	"kurabe/internal/agent/proxy"
 	"kurabe/internal/agent/snapshot"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/cgroup"
@@ -56,6 +58,8 @@ type Config struct {
 	// were removed before, 0 for an unknown number.
 	Events  *logevents.Store
 	LogLost func(server kurabe.InstanceID, log string, bytes int64)
+	// Accounts gives proxies users of their own; nil: all are ours.
+	Accounts *account.Book
 	// Lost is what this host has lost of what it had measured of an instance; nil: nothing ever.
 	Lost func(kurabe.InstanceID) []kurabe.LostMeasurements
 	Log  *slog.Logger
@@ -74,6 +78,7 @@ type Agent struct {
 	host      *unit.Host
 	workers   *unit.Table[kurabe.InstanceID, kurabe.Assignment, *worker]
 	snapshots *snapshot.Set
+	proxies   *proxy.Set
 	tasks     []*taskUnits
 	endpoints *endpoint.Table
 	exports   *logExports
@@ -107,6 +112,9 @@ func New(c Config) *Agent {
 	a.snapshots, a.tasks = snapshot.New(sc), a.newTasks()
 	c.Endpoint.Log, c.Endpoint.Now, c.Endpoint.Guarded = c.Log, c.Now, a.leaseHolds
 	a.endpoints = endpoint.New(c.Endpoint)
+	a.proxies = proxy.New(proxy.Config{
+		Host: a.host, Dir: filepath.Join(filepath.Dir(c.Homes), "proxies"), Addresses: a.endpoints.Addresses, Accounts: c.Accounts, Levers: c.Levers,
+	})
 	return a
 }
 
@@ -121,6 +129,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	startProxies, err := a.proxies.Load() // before addresses that nobody wants are given up
+	if err != nil {
+		return err
+	}
 	a.endpoints.Addresses.HoldSaved(saved)
 	// Endpoints come before anything that is done to servers: clients wait for them.
 	for _, s := range saved {
@@ -131,6 +143,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.workers.Get(ctx, s.Instance).Give(s)
 	}
 	startSnapshots(ctx)
+	startProxies(ctx)
 	close(a.loaded)
 	a.host.Wait.Go(func() { a.watchMemory(ctx) })
 	a.host.Wait.Go(func() { a.watchLogs(ctx) })
@@ -143,6 +156,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		// Servers come first: a snapshot is taken of one as its assignment says.
 		a.workers.Obey(ctx, update)
 		a.snapshots.Obey(ctx, update)
+		a.proxies.Obey(ctx, update)
 		for _, d := range a.tasks {
 			d.Obey(ctx, update)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/proxy"
 )
 
 // maxClusterName is RDS's bound of the name of a Multi-AZ DB cluster: its servers are called
@@ -124,4 +125,45 @@ func (c *Control) foldName(parameter, name string) (string, error) {
 		err = kurabe.Errorf(kurabe.CodeInvalidParameterValue, "The parameter %s has at most %d characters: the servers of a Multi-AZ DB cluster are called after it", parameter, maxClusterName)
 	}
 	return folded, err
+}
+
+// proxyTarget finds what a proxy is to lead to. A server of a cluster is none: the cluster is.
+func (c *Control) proxyTarget(name string, cluster bool) (proxy.Target, error) {
+	of := c.of(cluster)
+	stored, err := of.find(name)
+	if err == nil {
+		return targetOf(of.read(stored)), nil
+	}
+	if s, ok := of.server(of.fold(name)); ok {
+		return proxy.Target{}, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "DB instance %s is a server of a DB cluster: register the cluster", s.name)
+	}
+	if cluster {
+		err = AsCluster(err)
+	}
+	return proxy.Target{}, err
+}
+
+func targetOf(i Instance) proxy.Target {
+	t := proxy.Target{ID: i.Spec.ID, Name: i.Name, Cluster: i.Spec.Cluster, Engine: i.Spec.Engine, State: i.State}
+	if i.IsReplica() {
+		t.Source = i.Source
+	}
+	return t
+}
+
+// ProxyTarget is the read model of the target of a proxy, and of each server of it that users
+// see as an instance; ok is false of a proxy without a target.
+func (c *Control) ProxyTarget(p *kurabe.Proxy) (of Instance, servers []Instance, ok bool) {
+	stored, ok := c.View.Instance(p.Target)
+	if !ok {
+		return Instance{}, nil, false
+	}
+	at := c.of(stored.Spec.Cluster)
+	if !stored.Spec.Cluster {
+		return at.read(stored), nil, true
+	}
+	for _, s := range c.of(false).shown(stored) {
+		servers = append(servers, c.of(false).readShown(s))
+	}
+	return at.read(stored), servers, true
 }

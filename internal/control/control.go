@@ -9,6 +9,7 @@ import (
 	"kurabe/internal/control/network"
 	"kurabe/internal/control/parameter"
 	"kurabe/internal/control/placement"
+	"kurabe/internal/control/proxy"
 	"kurabe/internal/control/scope"
 	"kurabe/internal/logkey"
 )
@@ -37,6 +38,7 @@ type Control struct {
 	network.Network
 	placement.Places
 	eventsub.Subscriptions
+	proxy.Proxies
 }
 
 // New returns a Control.
@@ -49,6 +51,7 @@ func assemble(s scope.Scope, c Config) *Control {
 		Network: network.Network{Scope: s}, Places: placement.Places{Engines: engines},
 	}
 	of.Subscriptions = eventsub.Subscriptions{Scope: s, SourceExists: of.sourceExists}
+	of.Proxies = proxy.Proxies{Network: of.Network, Find: of.proxyTarget}
 	return of
 }
 

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"strconv"
 
 	"kurabe"
+	"kurabe/internal/control/proxy"
 	"kurabe/internal/store"
 )
 
@@ -53,6 +56,9 @@ func (c *Control) ResolveEndpoint(name string) (address netip.Addr, within bool)
 	if !ok {
 		return netip.Addr{}, domain.Within(name)
 	}
+	if of.Proxy {
+		return c.resolveProxy(of), true
+	}
 	i, err := c.of(of.Cluster).Instance(of.Name)
 	if err != nil {
 		return netip.Addr{}, true
@@ -90,12 +96,42 @@ func SetEndpointSuffix(ctx context.Context, kv store.KV, view *store.View, regio
 	}
 }
 
+// ProxyEndpointName is where clients are told to reach an endpoint of a proxy, "" while it listens
+// nowhere. RDS has no member for its port: it is told with the address where it is not the engine's.
+func (c *Control) ProxyEndpointName(e proxy.Endpoint) string {
+	domain := c.View.EndpointDomain().Value
+	name := e.Address
+	switch {
+	case e.Address == "":
+		return ""
+	case domain.Named():
+		name = domain.ProxyEndpoint(e.Proxy.Spec.Name, e.Spec.Name)
+	}
+	if e.Port != e.Proxy.Spec.Port() {
+		name = net.JoinHostPort(name, strconv.Itoa(e.Port))
+	}
+	return name
+}
+
+// resolveProxy returns the address of an endpoint of a proxy, none where there is none.
+func (c *Control) resolveProxy(of kurabe.EndpointOf) netip.Addr {
+	list, _ := c.ListProxyEndpoints(of.Name, kurabe.ProxyDefaultEndpoint)
+	if of.ProxyEndpoint {
+		list, _ = c.ListProxyEndpoints("", of.Name)
+	}
+	if len(list) != 1 {
+		return netip.Addr{}
+	}
+	address, _ := netip.ParseAddr(list[0].Address)
+	return address
+}
+
 // NamedEndpoint is the name of an endpoint and the address behind it.
 type NamedEndpoint struct {
 	Name, Address string
 }
 
-// NamedEndpoints are all endpoints of instances, clusters and the servers of clusters, also of
+// NamedEndpoints are all endpoints of proxies, instances, clusters and the servers of clusters, also of
 // those that are made: whoever keeps a list of names then has the name before anybody is told
 // it. There are none where endpoints have no names.
 func (c *Control) NamedEndpoints() []NamedEndpoint {
@@ -107,6 +143,11 @@ func (c *Control) NamedEndpoints() []NamedEndpoint {
 	add := func(name, address string) {
 		if name != "" && address != "" {
 			list = append(list, NamedEndpoint{name, address})
+		}
+	}
+	for _, p := range c.ListProxies() {
+		for _, e := range p.Endpoints() {
+			add(c.ProxyEndpointName(e), e.Address)
 		}
 	}
 	for _, stored := range c.View.Instances() {

@@ -16,7 +16,7 @@ import (
 // sourceTypes are RDS's; those without event.Categories have no events here.
 var sourceTypes = []string{
 	event.Instance, event.ParameterGroup, event.Snapshot, "db-security-group", event.Cluster, event.ClusterSnapshot,
-	"custom-engine-version", "db-proxy", "blue-green-deployment", "db-shard-group", "zero-etl", event.Topic,
+	"custom-engine-version", event.Proxy, "blue-green-deployment", "db-shard-group", "zero-etl", event.Topic,
 }
 
 // Bounds of the time that DescribeEvents looks back.
@@ -72,6 +72,9 @@ func (c *Control) eventNames(from time.Time) map[string]string {
 	}
 	for _, i := range c.View.Instances() {
 		names[string(i.ID)] = i.Name()
+	}
+	for _, p := range c.View.Proxies() {
+		names[string(p.ID)] = p.Spec.Name
 	}
 	return names
 }
@@ -140,6 +143,8 @@ func (c *Control) sourceExists(sourceType, name string) bool {
 		_, err = of.findSnapshot(name)
 	case event.ClusterSnapshot:
 		_, err = clusters.findSnapshot(name)
+	case event.Proxy:
+		_, err = c.Proxy(name)
 	case event.ParameterGroup:
 		if _, err = of.ParameterGroup(name); err != nil {
 			_, err = clusters.ParameterGroup(name)
@@ -171,6 +176,8 @@ func (c *Control) SourceARN(e kurabe.Event) string {
 		return c.ARN("pg", e.Source)
 	case event.Snapshot:
 		return c.ARN("snapshot", e.Source)
+	case event.Proxy:
+		return c.ARN("db-proxy", e.SourceID)
 	case event.Cluster:
 		return c.ARN("cluster", e.Source)
 	case event.ClusterSnapshot:

@@ -71,6 +71,7 @@ func (c *Control) DeleteInstance(ctx context.Context, name, finalSnapshot string
 			c.keepName(i, change)
 		}
 		c.promoteReplicas(i.Spec.ID, change)
+		c.ForgetTarget(change, targetOf(i))
 		if finalSnapshot == "" {
 			return nil
 		}

@@ -13,8 +13,8 @@ import (
 // the code that says that one was not found.
 var absent = map[string]kurabe.Code{
 	"secgrp": kurabe.CodeSecurityGroupNotFound, "ri": kurabe.CodeResourceNotFound,
-	"db-proxy": kurabe.CodeResourceNotFound, "target-group": kurabe.CodeResourceNotFound, "cluster-auto-backup": kurabe.CodeResourceNotFound,
-	"db-proxy-endpoint": kurabe.CodeResourceNotFound, "cluster-endpoint": kurabe.CodeResourceNotFound, "deployment": kurabe.CodeResourceNotFound,
+	"target-group": kurabe.CodeResourceNotFound, "cluster-auto-backup": kurabe.CodeResourceNotFound,
+	"cluster-endpoint": kurabe.CodeResourceNotFound, "deployment": kurabe.CodeResourceNotFound,
 	"auto-backup": kurabe.CodeResourceNotFound, "cev": kurabe.CodeResourceNotFound, "snapshot-tenant-database": kurabe.CodeResourceNotFound,
 }
 
@@ -50,6 +50,11 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 	case "es":
 		s, err := c.taggedSubscription(name, arn)
 		return s.Tags, err
+	case "db-proxy", "db-proxy-endpoint":
+		if tags, ok := c.ProxyTags(name); ok {
+			return tags, nil
+		}
+		return nil, kurabe.Errorf(kurabe.CodeResourceNotFound, "%s not found.", arn)
 	case "og":
 		_, err := c.OptionGroup(name)
 		return nil, err
@@ -155,6 +160,8 @@ func (c *Control) editTags(ctx context.Context, arn string, edit func([]kurabe.T
 			return err
 		}
 		return c.EditSubscriptionTags(ctx, name, checked)
+	case "db-proxy", "db-proxy-endpoint":
+		return c.EditProxyTags(ctx, name, checked)
 	case "og":
 		return c.ChangeOptionGroup(name)
 	}

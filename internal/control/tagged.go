@@ -39,6 +39,12 @@ func (c *Control) Tagged() []Tagged {
 	for _, s := range c.View.EventSubscriptions() {
 		add("es", s.Value.Name, s.Value.Tags)
 	}
+	for _, p := range c.View.Proxies() {
+		add("db-proxy", string(p.ID), p.Spec.Tags)
+		for _, e := range p.Spec.Endpoints {
+			add("db-proxy-endpoint", string(e.ID), e.Tags)
+		}
+	}
 	for _, g := range c.SubnetGroups() {
 		add("subgrp", g.Name, g.Tags)
 	}

@@ -219,7 +219,7 @@ func writeFor(path string, data []byte, mode os.FileMode, gid int) error {
 	if os.Getuid() != 0 {
 		return volume.AtomicWrite(path, data, mode)
 	}
-	return volume.AtomicWriteGroup(path, data, mode, gid)
+	return volume.AtomicWriteOwned(path, data, mode, volume.Owner{UID: -1, GID: gid})
 }
 
 // readableBy says whether a file is of the engine's group. Earlier versions gave it to

@@ -15,6 +15,7 @@ const (
 	ParameterGroup  = "db-parameter-group"
 	Cluster         = "db-cluster"
 	ClusterSnapshot = "db-cluster-snapshot"
+	Proxy           = "db-proxy"
 	// Topic is of topics of SNS. RDS does not have it, so nobody can subscribe to its events.
 	Topic = "sns-topic"
 )
@@ -87,6 +88,7 @@ var Categories = []SourceCategories{
 	}},
 	{ClusterSnapshot, []string{backup, creation, deletion, failure, notification, restoration}},
 	{ParameterGroup, []string{configuration}},
+	{Proxy, []string{configuration, creation, deletion, failure}},
 	{Snapshot, []string{backup, creation, deletion, failure, notification, restoration}},
 }
 

@@ -111,3 +111,8 @@ func (h *Home) PutCatalog(ctx context.Context, host kurabe.HostID, c kurabe.Cata
 func (h *Home) Sign(ctx context.Context, r SignRequest) (Certificate, error) {
 	return h.link().Sign(ctx, r)
 }
+
+// ProxyUsers implements Link.
+func (h *Home) ProxyUsers(ctx context.Context, host kurabe.HostID, id kurabe.ProxyID) ([]ProxyUser, error) {
+	return h.link().ProxyUsers(ctx, host, id)
+}

@@ -2,9 +2,11 @@ package hostlink
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 
 	"kurabe"
+	"kurabe/internal/logkey"
 )
 
 // Update is what a watch of assignments delivers. Of things that changed in one moment, any
@@ -56,4 +58,17 @@ type Link interface {
 	PutCatalog(ctx context.Context, host kurabe.HostID, c kurabe.Catalog) error
 	// Sign returns a server certificate for the key in the request.
 	Sign(ctx context.Context, r SignRequest) (Certificate, error)
+	// ProxyUsers returns the users of the secrets of a proxy that is assigned to the host.
+	ProxyUsers(ctx context.Context, host kurabe.HostID, id kurabe.ProxyID) ([]ProxyUser, error)
+}
+
+// ProxyUser is a database user whom a secret names.
+type ProxyUser struct {
+	Name     string        `json:"name"`
+	Password logkey.Secret `json:"password"`
+}
+
+// MarshalJSON reveals the password: it is on its way to the host of the proxy, and on no other.
+func (u ProxyUser) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{"name": u.Name, "password": u.Password.Reveal()})
 }

@@ -2,6 +2,7 @@ package hostlink
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -33,11 +34,21 @@ type Signer interface {
 	PEM() []byte
 }
 
+// Reveal opens a version of a secret, given by its ARN.
+type Reveal func(ctx context.Context, arn string, version kurabe.SecretVersionID) (logkey.Secret, error)
+
 // Local is a Link inside the server's own process.
 type Local struct {
 	kv     store.KV
 	signer Signer
 	log    *slog.Logger
+	reveal Reveal
+}
+
+// RevealBy has it open secrets so. Call it before the Link is used.
+func (l *Local) RevealBy(reveal Reveal) *Local {
+	l.reveal = reveal
+	return l
 }
 
 // NewLocal returns a Link over the store and the authority.
@@ -210,6 +221,37 @@ func (l *Local) Sign(ctx context.Context, r SignRequest) (Certificate, error) {
 		return Certificate{}, fmt.Errorf("sign: %w", err)
 	}
 	return Certificate{CertPEM: cert, CAPEM: l.signer.PEM()}, nil
+}
+
+// ProxyUsers implements Link. A secret without a user's name and password is left out: the
+// others' users may log in.
+func (l *Local) ProxyUsers(ctx context.Context, host kurabe.HostID, id kurabe.ProxyID) ([]ProxyUser, error) {
+	e, err := l.kv.Get(ctx, store.AssignmentPrefix(host, kurabe.KindProxy)+string(id))
+	if err != nil {
+		return nil, err
+	}
+	if e.ModRevision == 0 || l.reveal == nil {
+		return nil, fmt.Errorf("%w: host %s has no proxy %.40q", ErrRefused, host, id)
+	}
+	w, err := store.DecodeAssignment(e)
+	if err != nil {
+		return nil, err
+	}
+	users := []ProxyUser{}
+	for _, s := range w.(kurabe.ProxyAssignment).Secrets {
+		text, err := l.reveal(ctx, s.ARN, s.Version)
+		if err != nil {
+			return nil, fmt.Errorf("secret %s: %w", s.ARN, err)
+		}
+		var u struct {
+			Name     string        `json:"username"`
+			Password logkey.Secret `json:"password"`
+		}
+		if err := json.Unmarshal([]byte(text.Reveal()), &u); err == nil && u.Name != "" {
+			users = append(users, ProxyUser(u))
+		}
+	}
+	return users, nil
 }
 
 func (l *Local) commit(ctx context.Context, what string, c *store.Change) error {

@@ -91,3 +91,8 @@ func (r *Remote) Sign(ctx context.Context, q SignRequest) (Certificate, error) {
 	err := r.call(ctx, callTime, callSign, q, &c)
 	return c, err
 }
+
+// ProxyUsers implements Link.
+func (r *Remote) ProxyUsers(ctx context.Context, _ kurabe.HostID, id kurabe.ProxyID) (users []ProxyUser, err error) {
+	return users, r.call(ctx, callTime, callProxyUsers, proxyUsersRequest{id}, &users)
+}

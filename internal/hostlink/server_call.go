@@ -20,6 +20,9 @@ type catalogRequest struct{ Catalog kurabe.Catalog }
 type renewRequest struct{ CSRPEM []byte }
 type certAnswer struct{ CertPEM []byte }
 
+// proxyUsersRequest asks for the users of a proxy.
+type proxyUsersRequest struct{ Proxy kurabe.ProxyID }
+
 // call answers one call of a host. What it says of another host is refused.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID) {
 	ctx, cancel := context.WithTimeout(r.Context(), callTime)
@@ -54,23 +57,13 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, host kurabe.HostID
 	case callPutTaskReport:
 		_, err = take(w, r, func(q kurabe.TaskReport) (any, error) { return nil, s.putReport(ctx, host, q) })
 	case callDropTaskReport:
-		_, err = take(w, r, func(q dropRequest) (any, error) {
-			if !slices.Contains(kurabe.Kinds, q.Task.Kind) {
-				return nil, fmt.Errorf("%w: unknown kind %.40q", ErrRefused, q.Task.Kind)
-			}
-			return nil, s.Link.DropReport(ctx, host, q.Task)
-		})
+		_, err = take(w, r, func(q dropRequest) (any, error) { return nil, s.dropReport(ctx, host, q.Task) })
+	case callPutProxyReport:
+		_, err = take(w, r, func(q kurabe.ProxyReport) (any, error) { return nil, s.putReport(ctx, host, q) })
+	case callProxyUsers:
+		out, err = take(w, r, func(q proxyUsersRequest) (any, error) { return s.Link.ProxyUsers(ctx, host, q.Proxy) })
 	case callPutLogs:
-		_, err = take(w, r, func(q kurabe.LogReport) (any, error) {
-			if err := own(host, q.Host); err != nil {
-				return nil, err
-			}
-			q, err := s.ownLogs(ctx, host, q)
-			if err != nil {
-				return nil, err
-			}
-			return nil, s.Link.PutLogs(ctx, q)
-		})
+		_, err = take(w, r, func(q kurabe.LogReport) (any, error) { return nil, s.putLogs(ctx, host, q) })
 	case callPutHost:
 		_, err = take(w, r, func(q kurabe.HostReport) (any, error) { return nil, s.putHost(ctx, host, q) })
 	case callPutCatalog:
@@ -107,6 +100,25 @@ func own(host, named kurabe.HostID) error {
 		return fmt.Errorf("%w: host %s sends a call of host %.40q", ErrRefused, host, named)
 	}
 	return nil
+}
+
+// dropReport drops what a host reported of a thing of any kind.
+func (s *Server) dropReport(ctx context.Context, host kurabe.HostID, ref kurabe.Ref) error {
+	if !slices.Contains(kurabe.Kinds, ref.Kind) {
+		return fmt.Errorf("%w: unknown kind %.40q", ErrRefused, ref.Kind)
+	}
+	return s.Link.DropReport(ctx, host, ref)
+}
+
+func (s *Server) putLogs(ctx context.Context, host kurabe.HostID, r kurabe.LogReport) error {
+	if err := own(host, r.Host); err != nil {
+		return err
+	}
+	r, err := s.ownLogs(ctx, host, r)
+	if err != nil {
+		return err
+	}
+	return s.Link.PutLogs(ctx, r)
 }
 
 // putHost takes note of what a host is: it has the zones that it joined with, and is a
@@ -147,29 +159,37 @@ func (s *Server) sign(ctx context.Context, host kurabe.HostID, q SignRequest) (C
 	if err != nil {
 		return Certificate{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	entries, _, err := s.KV.List(ctx, store.AssignmentPrefix(host, kurabe.KindServer))
-	if err != nil {
-		return Certificate{}, err
-	}
-	for _, e := range entries {
-		w, err := store.DecodeAssignment(e)
-		a, ok := w.(kurabe.Assignment)
-		if err == nil && ok && mayBe(a, csr.Subject.CommonName, q) {
-			return s.Link.Sign(ctx, q)
+	for _, kind := range []kurabe.Kind{kurabe.KindServer, kurabe.KindProxy} {
+		entries, _, err := s.KV.List(ctx, store.AssignmentPrefix(host, kind))
+		if err != nil {
+			return Certificate{}, err
+		}
+		for _, e := range entries {
+			if w, err := store.DecodeAssignment(e); err == nil && mayBe(w, csr.Subject.CommonName, q) {
+				return s.Link.Sign(ctx, q)
+			}
 		}
 	}
 	return Certificate{}, fmt.Errorf("%w: host %s runs no server %.80q at %v %.200q", ErrRefused, host, csr.Subject.CommonName, q.IPs, q.DNSNames)
 }
 
-// mayBe says whether the server of an assignment may have a certificate of that name and
-// those addresses: engine.Instance.CertificateName has the rule.
-func mayBe(a kurabe.Assignment, name string, q SignRequest) bool {
-	want := a.Name
-	if a.Role != nil {
-		want = string(a.Instance)
+// mayBe says whether the server or proxy of an assignment may have a certificate of that name
+// and those addresses: of a server engine.Instance.CertificateName has the rule.
+func mayBe(w kurabe.Word, name string, q SignRequest) bool {
+	var want string
+	var names, addresses []string
+	switch a := w.(type) {
+	case kurabe.Assignment:
+		want, names, addresses = a.Name, a.Names, []string{a.Address, a.ListensAt, a.ReaderAddress}
+		if a.Role != nil {
+			want = string(a.Instance)
+		}
+	case kurabe.ProxyAssignment:
+		want, names = string(a.Proxy), a.Names
+		for _, e := range a.Endpoints {
+			addresses = append(addresses, e.Address)
+		}
 	}
-	foreign := func(dnsName string) bool { return !slices.Contains(a.Names, dnsName) }
-	return name == want && !slices.ContainsFunc(q.DNSNames, foreign) && !slices.ContainsFunc(q.IPs, func(ip net.IP) bool {
-		return !slices.Contains([]string{a.Address, a.ListensAt, a.ReaderAddress}, ip.String())
-	})
+	return name == want && !slices.ContainsFunc(q.DNSNames, func(dnsName string) bool { return !slices.Contains(names, dnsName) }) &&
+		!slices.ContainsFunc(q.IPs, func(ip net.IP) bool { return !slices.Contains(addresses, ip.String()) })
 }

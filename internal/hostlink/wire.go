@@ -29,6 +29,8 @@ const (
 	callDropReport         = "drop-report"
 	callPutSnapshotReport  = "put-snapshot-report"
 	callDropSnapshotReport = "drop-snapshot-report"
+	callPutProxyReport     = "put-proxy-report"
+	callProxyUsers         = "proxy-users"
 	callPutTaskReport      = "put-task-report"
 	callDropTaskReport     = "drop-task-report"
 	callPutLogs            = "put-logs"

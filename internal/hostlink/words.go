@@ -16,8 +16,10 @@ type wireUpdate struct {
 	Snapshots          []kurabe.SnapshotAssignment
 	Withdrawn          []kurabe.InstanceID
 	WithdrawnSnapshots []kurabe.SnapshotID
-	Tasks              []kurabe.Task `json:",omitempty"`
-	WithdrawnTasks     []kurabe.Ref  `json:",omitempty"`
+	Proxies            []kurabe.ProxyAssignment `json:",omitempty"`
+	Tasks              []kurabe.Task            `json:",omitempty"`
+	// WithdrawnTasks are things of whatever other kind.
+	WithdrawnTasks []kurabe.Ref `json:",omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -29,6 +31,8 @@ func (u Update) MarshalJSON() ([]byte, error) {
 			w.Assignments = append(w.Assignments, a)
 		case kurabe.SnapshotAssignment:
 			w.Snapshots = append(w.Snapshots, a)
+		case kurabe.ProxyAssignment:
+			w.Proxies = append(w.Proxies, a)
 		case kurabe.Task:
 			w.Tasks = append(w.Tasks, a)
 		}
@@ -59,6 +63,9 @@ func (u *Update) UnmarshalJSON(data []byte) error {
 	for _, a := range w.Snapshots {
 		u.Orders = append(u.Orders, a)
 	}
+	for _, a := range w.Proxies {
+		u.Orders = append(u.Orders, a)
+	}
 	for _, a := range w.Tasks {
 		u.Orders = append(u.Orders, a)
 	}
@@ -80,6 +87,8 @@ func callsOf(kind kurabe.Kind) (put, drop string) {
 		return callPutReport, callDropReport
 	case kurabe.KindSnapshot:
 		return callPutSnapshotReport, callDropSnapshotReport
+	case kurabe.KindProxy:
+		return callPutProxyReport, callDropTaskReport
 	}
 	return callPutTaskReport, callDropTaskReport
 }

@@ -25,6 +25,7 @@ const (
 	Path       = "path"
 	PID        = "pid"
 	Port       = "port"
+	Proxy      = "proxy"
 	Reason     = "reason"
 	Signal     = "signal"
 	Snapshot   = "snapshot"

@@ -105,7 +105,7 @@ func (d *draft) ownAddress(h kurabe.HostReport) string {
 	for _, m := range d.group.Members {
 		taken[m.ListensAt] = true
 	}
-	address, _ := freeAddress(h.AddressPool, taken, "")
+	address, _ := kurabe.FreeAddress(h.AddressPool, taken, "")
 	return address
 }
 

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 
 	"kurabe"
 	"kurabe/internal/event"
@@ -33,7 +32,7 @@ func (d *draft) place() bool {
 		}
 		return false
 	}
-	address, ok := freeAddress(host.AddressPool, d.w.Addresses, "")
+	address, ok := kurabe.FreeAddress(host.AddressPool, d.w.Addresses, "")
 	if !ok {
 		d.because("no address is free in " + host.AddressPool)
 		d.status.State = kurabe.StateIncompatibleNetwork
@@ -62,11 +61,11 @@ func (d *draft) placeEndpoints(host kurabe.HostReport, endpoint string) (ok bool
 		taken = map[string]bool{}
 	}
 	taken[endpoint] = true
-	if d.next.ReaderAddress, ok = freeAddress(host.AddressPool, taken, ""); !ok {
+	if d.next.ReaderAddress, ok = kurabe.FreeAddress(host.AddressPool, taken, ""); !ok {
 		return false
 	}
 	taken[d.next.ReaderAddress] = true
-	d.next.ListensAt, ok = freeAddress(host.AddressPool, taken, "")
+	d.next.ListensAt, ok = kurabe.FreeAddress(host.AddressPool, taken, "")
 	return ok
 }
 
@@ -120,30 +119,10 @@ func (d *draft) tryAnotherAddress() {
 		if h.Host != d.next.Host {
 			continue
 		}
-		if address, ok := freeAddress(h.AddressPool, d.w.Addresses, d.next.Address); ok {
+		if address, ok := kurabe.FreeAddress(h.AddressPool, d.w.Addresses, d.next.Address); ok {
 			d.because("port taken at " + d.next.Address + ": trying " + address)
 			d.next.Address = address
 			d.status.AddressTries++
 		}
 	}
-}
-
-// freeAddress returns the first address of the pool after the given one ("":
-// from the start) that no instance has. The pool's network and broadcast
-// addresses are left out.
-func freeAddress(pool string, taken map[string]bool, after string) (string, bool) {
-	prefix, err := netip.ParsePrefix(pool)
-	if err != nil {
-		return "", false
-	}
-	start := prefix.Masked().Addr().Next()
-	if a, err := netip.ParseAddr(after); err == nil && prefix.Contains(a) {
-		start = a.Next()
-	}
-	for a := start; prefix.Contains(a) && prefix.Contains(a.Next()); a = a.Next() {
-		if !taken[a.String()] {
-			return a.String(), true
-		}
-	}
-	return "", false
 }

@@ -21,13 +21,14 @@ type fleet struct {
 	presence  map[kurabe.HostID]int64                       // the revision that lost is of, or an older one
 	addresses map[string]kurabe.InstanceID                  // the instance, also of an address of one of its servers
 	reserved  map[kurabe.HostID]map[kurabe.InstanceID]int64 // by server: each of an instance holds its class
+	proxies   map[kurabe.HostID]map[kurabe.ProxyID]bool     // those that are there, and are to stay
 	// linked are the instances of which the newest world tells beside its own, as they were read.
 	linked map[kurabe.InstanceID]*store.Instance
 }
 
 func newFleet(view *store.View) *fleet {
 	f := &fleet{view: view, hosts: view.Hosts(), addresses: map[string]kurabe.InstanceID{}, reserved: map[kurabe.HostID]map[kurabe.InstanceID]int64{}}
-	f.linked = map[kurabe.InstanceID]*store.Instance{}
+	f.linked, f.proxies = map[kurabe.InstanceID]*store.Instance{}, map[kurabe.HostID]map[kurabe.ProxyID]bool{}
 	f.presence = map[kurabe.HostID]int64{}
 	f.closed, f.lost, f.gone = map[kurabe.HostID]string{}, map[kurabe.HostID]time.Time{}, map[kurabe.HostID]bool{}
 	f.emptied = map[kurabe.HostID]string{}
@@ -49,6 +50,11 @@ func newFleet(view *store.View) *fleet {
 	for _, i := range append(view.Instances(), view.Leftovers()...) {
 		for _, a := range i.Assignments {
 			f.hold(i, a.Value)
+		}
+	}
+	for _, p := range append(view.Proxies(), view.ProxyLeftovers()...) {
+		for _, a := range p.Assignments {
+			f.holdProxy(a.Value)
 		}
 	}
 	return f

@@ -154,6 +154,7 @@ func (l *Loop) pass(ctx context.Context, term Term, dirty store.Dirty, now time.
 			l.plan(ctx, term, fleet, i.ID, now)
 		}
 	}
+	l.planProxies(ctx, term, fleet, now)
 	for _, id := range l.dueSnapshots(dirty, now) {
 		if ctx.Err() != nil {
 			return

@@ -278,7 +278,7 @@ func (s *Service) apartLink(ca *pki.CA) (hostlink.Link, error) {
 	if s.servers != nil {
 		return s.homeLink(ca, nil)
 	}
-	local := hostlink.NewLocal(s.external.gate, ca, s.log)
+	local := s.localLink(s.external.gate, ca)
 	if s.entrance == nil {
 		return local, nil
 	}

@@ -18,12 +18,12 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb"
 	"kurabe/internal/engine/postgres"
-	"kurabe/internal/engine/postgres/scram"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
 	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
 	"kurabe/internal/volume"
+	"kurabe/internal/wire/pg/scram"
 )
 
 // osUsers are the accounts that engines run as when the service is root, those

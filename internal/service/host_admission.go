@@ -11,6 +11,7 @@ import (
 	"kurabe/internal/control"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
+	"kurabe/internal/logkey"
 	"kurabe/internal/pki"
 	"kurabe/internal/store"
 )
@@ -18,6 +19,18 @@ import (
 // hostCertificateValidity is how long a joined host may be away before it has to join
 // anew; it renews its certificate when half of that is over.
 const hostCertificateValidity = 180 * 24 * time.Hour
+
+// localLink is a link inside this process. It opens secrets for hosts as soon as the state is
+// loaded.
+func (s *Service) localLink(kv store.KV, ca *pki.CA) *hostlink.Local {
+	return hostlink.NewLocal(kv, ca, s.log).RevealBy(func(ctx context.Context, arn string, version kurabe.SecretVersionID) (logkey.Secret, error) {
+		if s.shown.Load() == nil {
+			return "", errors.New("the state is not loaded yet")
+		}
+		o, err := s.secrets.Reveal(ctx, arn, version, "")
+		return o.Value.Secret, err
+	})
+}
 
 // startLinks answers at the door for other hosts, if there is one.
 func (s *Service) startLinks(ctx context.Context, f *Config, kv store.KV, ca *pki.CA, link hostlink.Link) {

@@ -177,7 +177,7 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 		},
 		Free:      func() int64 { return freeBytes(seen) },
 		Snapshots: snapshots(host, seen, n.flags.CopyRate, n.archive), Logs: logs, Deeds: map[kurabe.Kind]agent.Deed{kurabe.KindLogCheck: logs.Check}, Endpoint: endpoint.Config{Open: endpoint.Gateway(n.sockets), Reserve: gateway.Reserve, Network: addresses},
-		Series: n.series, Load: n.load, Lost: n.lost.of, Events: n.events.Store, LogLost: n.logLost, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
+		Series: n.series, Load: n.load, Lost: n.lost.of, Accounts: accounts, Events: n.events.Store, LogLost: n.logLost, Levers: host.Levers, Leases: n.leases, Guards: wardens{placeIn(seen, "instances"), host.Levers}, Log: n.log.With(logkey.Host, h.ID), Now: time.Now,
 	})
 	n.loop("word to the service", func() error { return n.leases.Beat(loopCtx, n.say) })
 	n.loop("metrics", func() error { return n.series.Run(loopCtx) })

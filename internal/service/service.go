@@ -57,7 +57,7 @@ type Service struct {
 	deliverer *notify.Deliverer
 	topics    topic.Topics
 	secrets   secret.Secrets
-	shown     atomic.Pointer[store.View] // view, once it can be gone by
+	shown     atomic.Pointer[store.View] // view, once it can be gone by; then secrets can be opened
 }
 
 // startTime bounds how long a start may wait for the state store.
@@ -142,7 +142,7 @@ func (s *Service) start(ctx context.Context, f *Config, data string, listener ne
 	}
 	prepareCtx, prepared := context.WithTimeout(ctx, prepareTime)
 	defer prepared()
-	local := hostlink.NewLocal(kv, ca, s.log)
+	local := s.localLink(kv, ca)
 	link := hostlink.Link(local)
 	if s.entrance != nil {
 		if err := s.makeHome(ca, local); err != nil {
@@ -211,7 +211,7 @@ func (s *Service) startApart(ctx, loopCtx context.Context, f *Config, data strin
 			return err
 		}
 	}
-	s.startLinks(loopCtx, f, kv, ca, hostlink.NewLocal(kv, ca, s.log))
+	s.startLinks(loopCtx, f, kv, ca, s.localLink(kv, ca))
 	if err := s.planned(ctx, s.startPlanner(loopCtx, f, data, kv, ca, listener.Addr())); err != nil {
 		return err
 	}
@@ -246,9 +246,12 @@ func (s *Service) startState(ctx, loopCtx context.Context, f *Config, data strin
 	if err := s.view.Healthy(); err != nil {
 		return nil, fmt.Errorf("state store: %w", err)
 	}
+	if err := s.openSecrets(f, kv, ca); err != nil {
+		return nil, err
+	}
 	s.shown.Store(s.view)
 	s.loop("state store", func() error { return s.etcd.Maintain(loopCtx) })
-	return kv, s.openSecrets(f, kv, ca)
+	return kv, nil
 }
 
 // openState returns a store that is known to be this service's.

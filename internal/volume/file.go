@@ -18,10 +18,10 @@ func AtomicWrite(path string, data []byte, mode os.FileMode) error {
 	return atomicWrite(path, data, mode, func(*os.File) error { return nil })
 }
 
-// AtomicWriteGroup is AtomicWrite of a file of another group. It has its group when it gets
-// its name: whoever may read it can, whatever we die of.
-func AtomicWriteGroup(path string, data []byte, mode os.FileMode, gid int) error {
-	return atomicWrite(path, data, mode, func(f *os.File) error { return f.Chown(-1, gid) })
+// AtomicWriteOwned is AtomicWrite of a file of another user or group; -1 is left alone. It has
+// its owner when it gets its name: whoever may read it can, whatever we die of.
+func AtomicWriteOwned(path string, data []byte, mode os.FileMode, to Owner) error {
+	return atomicWrite(path, data, mode, to.Own)
 }
 
 func atomicWrite(path string, data []byte, mode os.FileMode, own func(*os.File) error) (err error) {

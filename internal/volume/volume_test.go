@@ -73,8 +73,8 @@ func TestAtomicWrite(t *testing.T) {
 	}
 }
 
-// TestAtomicWriteGroup: a file that is not its group's yet has no name.
-func TestAtomicWriteGroup(t *testing.T) {
+// TestAtomicWriteOwned: a file that is not its group's yet has no name.
+func TestAtomicWriteOwned(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
 	err := atomicWrite(path, []byte("x"), 0o640, func(*os.File) error {
@@ -90,7 +90,7 @@ func TestAtomicWriteGroup(t *testing.T) {
 	if os.Getuid() == 0 {
 		gid++ // root may give it to any
 	}
-	if err := AtomicWriteGroup(path, []byte("x"), 0o640, gid); err != nil {
+	if err := AtomicWriteOwned(path, []byte("x"), 0o640, Owner{-1, gid}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)

@@ -117,7 +117,7 @@ def test_account(server):
 
 
 def test_refusals(server):
-    said = server.cli("describe-db-proxy-targets", "--db-proxy-name", "absent", fails=True, anew=True)
-    assert "(UnsupportedOperation)" in said and "DB proxies are not built yet" in said
+    said = server.cli("describe-db-cluster-endpoints", fails=True, anew=True)
+    assert "(UnsupportedOperation)" in said and "custom endpoints belong to Aurora" in said
     said = server.cli("modify-db-instance", "--db-instance-identifier", "absent", "--backup-retention-period", 1, fails=True)
     assert "(DBInstanceNotFound)" in said

@@ -8,7 +8,6 @@ import harness
 
 EMPTY = [
     ("describe_global_clusters", "GlobalClusters", "GlobalClusterIdentifier", "GlobalClusterNotFoundFault"),
-    ("describe_db_proxies", "DBProxies", "DBProxyName", "DBProxyNotFoundFault"),
     ("describe_reserved_db_instances", "ReservedDBInstances", "ReservedDBInstanceId", "ReservedDBInstanceNotFoundFault"),
     ("describe_reserved_db_instances_offerings", "ReservedDBInstancesOfferings", "ReservedDBInstancesOfferingId", "ReservedDBInstancesOfferingNotFoundFault"),
     ("describe_tenant_databases", "TenantDatabases", "DBInstanceIdentifier", "DBInstanceNotFoundFault"),

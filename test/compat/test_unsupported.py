@@ -20,7 +20,7 @@ def test_action_answers(server, action):
 
 def test_client_sees_unsupported_operation(rds):
     for call, wish in [
-        (rds.describe_db_cluster_endpoints, {}), (rds.describe_db_proxy_endpoints, {}),
+        (rds.describe_db_cluster_endpoints, {}), (rds.describe_db_recommendations, {}),
         (rds.delete_blue_green_deployment, {"BlueGreenDeploymentIdentifier": "bgd-0123456789abcdef"}), (rds.switchover_global_cluster, {"GlobalClusterIdentifier": "g", "TargetDbClusterIdentifier": "c"}),
     ]:  # fmt: skip
         with pytest.raises(rds.exceptions.ClientError) as caught:

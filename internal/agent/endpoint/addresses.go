@@ -54,12 +54,12 @@ func (s *Addresses) Need(a kurabe.Assignment, leased bool) error {
 			want = append(want, address)
 		}
 	}
-	return s.hold(string(a.Instance), want)
+	return s.Hold(string(a.Instance), want)
 }
 
-// hold makes these addresses the ones that somebody wants, and gives up what nobody does
+// Hold makes these addresses the ones that somebody wants, and gives up what nobody does
 // any more.
-func (s *Addresses) hold(whose string, want []netip.Addr) error {
+func (s *Addresses) Hold(whose string, want []netip.Addr) error {
 	if s.of == nil {
 		return nil
 	}

@@ -31,7 +31,7 @@ func TestAddressesAreHeldWhileTheyAreNeeded(t *testing.T) {
 	}
 	a.HoldSaved([]kurabe.Assignment{single, writer, standby})
 	expect("at the start", "10.0.0.1", "10.0.0.3", "10.0.0.4")
-	if err := a.hold(endpointOf("db-2"), []netip.Addr{netip.MustParseAddr("10.0.0.2")}); err != nil {
+	if err := a.Hold(endpointOf("db-2"), []netip.Addr{netip.MustParseAddr("10.0.0.2")}); err != nil {
 		t.Fatal(err)
 	}
 	expect("with its endpoint", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
@@ -88,10 +88,10 @@ func TestAddressOfALease(t *testing.T) {
 			if !slices.Contains(f.Here, endpoint) {
 				t.Fatalf("its clients are cut off by a restart of the agent: %v", f.Here)
 			}
-			if err := a.hold(c.whose, nil); err != nil || slices.Contains(f.Here, endpoint) {
+			if err := a.Hold(c.whose, nil); err != nil || slices.Contains(f.Here, endpoint) {
 				t.Errorf("without a lease it is held on: %v, %v", f.Here, err)
 			}
-			if err := a.hold(c.whose, []netip.Addr{endpoint}); err != nil {
+			if err := a.Hold(c.whose, []netip.Addr{endpoint}); err != nil {
 				t.Fatal(err)
 			}
 			f.Here = nil // a warden has taken it away

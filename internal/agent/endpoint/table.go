@@ -312,7 +312,7 @@ func sooner(a, b time.Duration) time.Duration {
 // openOne tries to hold an address.
 func (e *Table) openOne(owner kurabe.InstanceID, h *heldEndpoint, want held, now time.Time) bool {
 	address := want.address
-	err := e.Addresses.hold(endpointOf(owner), want.addresses())
+	err := e.Addresses.Hold(endpointOf(owner), want.addresses())
 	var endpoint Endpoint
 	if err == nil {
 		endpoint, err = e.Open(address)
@@ -361,7 +361,7 @@ func (e *Table) trouble(owner kurabe.InstanceID, h *heldEndpoint, err error) {
 // close gives an endpoint up, if it is held.
 func (e *Table) close(owner kurabe.InstanceID, h *heldEndpoint) {
 	e.end(owner, h, Endpoint.Close)
-	if err := e.Addresses.hold(endpointOf(owner), nil); err != nil {
+	if err := e.Addresses.Hold(endpointOf(owner), nil); err != nil {
 		e.trouble(owner, h, err)
 	}
 }

@@ -53,7 +53,7 @@ func TestEventSubscriptionsByRealClient(t *testing.T) {
 		{rds.CreateEventSubscriptionInput{SubscriptionName: aws.String("x"), SnsTopicArn: aws.String(arn + "2")}, "SNSTopicArnNotFound", "ops2"},
 		{rds.CreateEventSubscriptionInput{SubscriptionName: aws.String("x"), EventCategories: []string{"tea"}}, "SubscriptionCategoryNotFound", "tea"},
 		{rds.CreateEventSubscriptionInput{SubscriptionName: aws.String("x"), SourceType: aws.String("db-parameter-group"), EventCategories: []string{"backup"}}, "SubscriptionCategoryNotFound", "backup"},
-		{rds.CreateEventSubscriptionInput{SubscriptionName: aws.String("x"), SourceType: aws.String("db-proxy")}, "InvalidParameterValue", "db-proxy"},
+		{rds.CreateEventSubscriptionInput{SubscriptionName: aws.String("x"), SourceType: aws.String("custom-engine-version")}, "InvalidParameterValue", "custom-engine-version"},
 		{rds.CreateEventSubscriptionInput{SubscriptionName: aws.String("x"), SourceIds: []string{"orders"}}, "InvalidParameterCombination", "source type"},
 		{rds.CreateEventSubscriptionInput{SubscriptionName: aws.String("x"), SourceType: aws.String("db-instance"), SourceIds: []string{"nope"}}, "SourceNotFound", "nope"},
 		{rds.CreateEventSubscriptionInput{SubscriptionName: aws.String("x"), SourceType: aws.String("db-cluster"), SourceIds: []string{"orders"}}, "SourceNotFound", "orders"},

@@ -21,13 +21,6 @@ func (s *Service) nothingRows() []row {
 			}
 			return &rds.DescribeGlobalClustersOutput{GlobalClusters: []types.GlobalCluster{}}, err
 		}),
-		api.Read("DescribeDBProxies", func(_ context.Context, in *rds.DescribeDBProxiesInput) (*rds.DescribeDBProxiesOutput, error) {
-			err := nothing(in.Filters, in.Marker, in.MaxRecords)
-			if name := str(in.DBProxyName); err == nil && name != "" {
-				err = kurabe.Errorf(kurabe.CodeProxyNotFound, "DBProxy %s not found", name)
-			}
-			return &rds.DescribeDBProxiesOutput{DBProxies: []types.DBProxy{}}, err
-		}),
 		api.Read("DescribeReservedDBInstances", func(_ context.Context, in *rds.DescribeReservedDBInstancesInput) (*rds.DescribeReservedDBInstancesOutput, error) {
 			err := nothing(in.Filters, in.Marker, in.MaxRecords)
 			if name := str(in.ReservedDBInstanceId); err == nil && name != "" {

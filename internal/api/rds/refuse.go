@@ -77,6 +77,13 @@ var truths = map[string]truth{
 	"DBInstanceParameterGroupName":     {nil, "it is for major version upgrades, which are not offered; the servers of a cluster have the cluster's parameters"},
 	"AssociatedRoles":                  {nil, "there is no IAM, so an engine can assume no role"},
 	"PreSignedUrl":                     {nil, "there is no other region"}, "SourceRegion": {nil, "there is no other region"},
+	// Of DB proxies.
+	"DefaultAuthScheme":           {[]any{"NONE"}, "there is no IAM to authenticate with: each user's password is in a secret that Auth names"},
+	"EndpointNetworkType":         {[]any{"IPV4"}, "endpoints have IPv4 addresses only"},
+	"TargetConnectionNetworkType": {[]any{"IPV4"}, "endpoints have IPv4 addresses only"},
+	"NewName":                     {[]any{kurabe.ProxyTargetGroup}, "the only target group of a proxy is called default"},
+	"AuthScheme":                  {[]any{"SECRETS"}, "there is no IAM to authenticate with"},
+	"IAMAuth":                     {[]any{"DISABLED"}, "there is no IAM to authenticate with: clients give the password of the secret"},
 	// Of ModifyDBInstance; CreateDBInstance honours its own.
 	"TagSpecifications":          {nil, "a modification makes no resource that could be tagged; AddTagsToResource changes tags"},
 	"CertificateRotationRestart": {[]any{true, false}, ""},

@@ -25,7 +25,7 @@ func (s *Service) ops() []row {
 		s.instanceRows(), s.parameterGroupRows(), s.subnetGroupRows(), s.optionGroupRows(), s.tagRows(),
 		s.engineVersionRows(), s.orderableRows(), s.accountRows(), s.certificateRows(),
 		s.nothingRows(), s.eventRows(), s.eventSubscriptionRows(), s.maintenanceRows(), s.logRows(), s.replicaRows(), s.snapshotRows(), s.backupRows(),
-		s.clusterRows(), s.clusterSnapshotRows(), s.clusterBackupRows(), s.clusterParameterGroupRows(),
+		s.clusterRows(), s.clusterSnapshotRows(), s.clusterBackupRows(), s.clusterParameterGroupRows(), s.proxyRows(), s.proxyTargetRows(),
 	)
 }
 

@@ -19,10 +19,6 @@ AuthorizeDBSecurityGroupIngress CreateDBSecurityGroup DeleteDBSecurityGroup Desc
 RevokeDBSecurityGroupIngress`,
 	"there is one certificate authority, which needs no default": `
 ModifyCertificates`,
-	"DB proxies are not built yet": `
-CreateDBProxy CreateDBProxyEndpoint DeleteDBProxy DeleteDBProxyEndpoint DeregisterDBProxyTargets
-DescribeDBProxyEndpoints DescribeDBProxyTargetGroups DescribeDBProxyTargets ModifyDBProxy ModifyDBProxyEndpoint
-ModifyDBProxyTargetGroup RegisterDBProxyTargets`,
 	"activity streams are not built yet": `
 ModifyActivityStream StartActivityStream StopActivityStream`,
 	"blue/green deployments are not built yet": `

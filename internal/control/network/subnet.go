@@ -21,12 +21,12 @@ const (
 	minZones     = 2 // that a subnet group covers, as on RDS
 )
 
-// placeSubnets gives each subnet its zone.
+// PlaceSubnets gives each subnet its zone.
 //
 // Kurabe has one flat network, so a subnet is a label that stands for a zone. The subnets are
 // those that EC2's API lists; "subnet-ZONE", under which earlier versions showed the default
 // ones, is still taken, and listed from then on.
-func (c Network) placeSubnets(ids []string) ([]kurabe.Subnet, error) {
+func (c Network) PlaceSubnets(ids []string) ([]kurabe.Subnet, error) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)

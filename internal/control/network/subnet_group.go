@@ -43,7 +43,7 @@ func (c Network) SubnetGroups() []kurabe.SubnetGroup {
 }
 
 // CreateSubnetGroup stores a new group over subnets, whose zones follow
-// placeSubnets.
+// PlaceSubnets.
 func (c Network) CreateSubnetGroup(ctx context.Context, name, description string, subnets []string, tags []kurabe.Tag) (kurabe.SubnetGroup, error) {
 	g := kurabe.SubnetGroup{Name: strings.ToLower(name), Description: description, Tags: tags, Revision: 1, CreatedAt: c.Now().UTC()}
 	if !subnetGroupName.MatchString(g.Name) || g.Name == defaultSubnetGroup || strings.TrimSpace(g.Name) != g.Name {
@@ -56,7 +56,7 @@ func (c Network) CreateSubnetGroup(ctx context.Context, name, description string
 		return g, err
 	}
 	var err error
-	if g.Subnets, err = c.placeSubnets(subnets); err != nil {
+	if g.Subnets, err = c.PlaceSubnets(subnets); err != nil {
 		return g, err
 	}
 	return g, c.Create(ctx, func() (*store.Change, error) {
@@ -74,7 +74,7 @@ func (c Network) CreateSubnetGroup(ctx context.Context, name, description string
 // ModifySubnetGroup replaces a group's subnets and, unless nil, its description.
 // A zone that an instance of the group lives in cannot be taken away.
 func (c Network) ModifySubnetGroup(ctx context.Context, name string, description *string, subnets []string) (kurabe.SubnetGroup, error) {
-	placed, err := c.placeSubnets(subnets)
+	placed, err := c.PlaceSubnets(subnets)
 	if err != nil {
 		return kurabe.SubnetGroup{}, err
 	}

@@ -41,7 +41,7 @@ func TestPlaceSubnets(t *testing.T) {
 		{"unknown zone", []string{"subnet-us-east-1z", "subnet-us-east-1a"}, 0, kurabe.CodeInvalidSubnet, "subnet-us-east-1z"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			list, err := c.placeSubnets(tc.ids)
+			list, err := c.PlaceSubnets(tc.ids)
 			scopetest.WantCode(t, err, tc.code, tc.text)
 			if got := len(zonesOf(list)); got != tc.zones {
 				t.Errorf("%v covers %d zones, want %d", list, got, tc.zones)

@@ -18,7 +18,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/enginetest"
 	"kurabe/internal/engine/postgres/parameter"
-	"kurabe/internal/engine/postgres/scram"
+	"kurabe/internal/wire/pg/scram"
 )
 
 func setup(t *testing.T, root string) enginetest.Setup {

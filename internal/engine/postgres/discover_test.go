@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"kurabe"
-	"kurabe/internal/engine/postgres/scram"
+	"kurabe/internal/wire/pg/scram"
 )
 
 func TestParseVersion(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"kurabe/internal/engine"
-	"kurabe/internal/engine/postgres/scram"
 	"kurabe/internal/logkey"
+	"kurabe/internal/wire/pg/scram"
 )
 
 const (

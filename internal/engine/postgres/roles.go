@@ -14,7 +14,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/engine"
-	"kurabe/internal/engine/postgres/scram"
+	"kurabe/internal/wire/pg/scram"
 )
 
 // defaultDatabase exists in every cluster; clients connect to it when they know

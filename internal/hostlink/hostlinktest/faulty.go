@@ -130,6 +130,14 @@ func (f *Faulty) Sign(ctx context.Context, r hostlink.SignRequest) (hostlink.Cer
 	return cert, nil
 }
 
+// ProxyUsers implements hostlink.Link.
+func (f *Faulty) ProxyUsers(ctx context.Context, host kurabe.HostID, id kurabe.ProxyID) (users []hostlink.ProxyUser, err error) {
+	return users, f.call(ctx, func() (err error) {
+		users, err = f.link.ProxyUsers(ctx, host, id)
+		return err
+	})
+}
+
 func (f *Faulty) call(ctx context.Context, do func() error) error {
 	f.hold(ctx)
 	if f.isDown() || f.happens(f.faults.DropRequest) {

@@ -13,9 +13,9 @@ import (
 // FullBytes is how much may wait to be written before a connection is Full.
 const FullBytes = 64 << 10
 
-// keptBytesMax bounds what a handler leaves for later: a message that it must see whole, and
-// a reading. A handler that needs more has to stream.
-const keptBytesMax = 96 << 10
+// keptBytesMax bounds what a handler leaves for later: the largest buffer, which holds a message
+// of 64 KiB that it must see whole, and a reading. A handler that needs more has to stream.
+const keptBytesMax = 128 << 10
 
 // ErrKept ends a connection whose handler left more than can be kept.
 var ErrKept = errors.New("a message is larger than what may be gathered")

@@ -25,7 +25,6 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/fake"
 	pg "kurabe/internal/engine/postgres"
-	"kurabe/internal/engine/postgres/scram"
 	"kurabe/internal/etcdnode"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
@@ -33,6 +32,7 @@ import (
 	"kurabe/internal/proc"
 	"kurabe/internal/reconcile"
 	"kurabe/internal/store"
+	"kurabe/internal/wire/pg/scram"
 	"kurabe/test/bench/bed"
 )
 

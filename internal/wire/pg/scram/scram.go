@@ -2,11 +2,9 @@ package scram
 
 import (
 	"crypto/hmac"
-	"crypto/pbkdf2"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -39,16 +37,12 @@ func Verifier(password logkey.Secret) (string, error) {
 
 // verifier is RFC 5803 in PostgreSQL's spelling.
 func verifier(password logkey.Secret, salt []byte, iterations int) (string, error) {
-	if password == "" {
-		return "", errors.New("an empty password cannot be used to log in")
-	}
-	salted, err := pbkdf2.Key(sha256.New, prepare(password.Reveal()), salt, iterations, sha256.Size)
+	k, err := Derive(password, salt, iterations)
 	if err != nil {
-		return "", fmt.Errorf("derive key: %w", err)
+		return "", err
 	}
-	stored := sha256.Sum256(mac(salted, "Client Key"))
 	b64 := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", iterations, b64(salt), b64(stored[:]), b64(mac(salted, "Server Key"))), nil
+	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", iterations, b64(salt), b64(k.stored), b64(k.server)), nil
 }
 
 func mac(key []byte, text string) []byte {

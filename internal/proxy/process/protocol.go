@@ -1,0 +1,38 @@
+package process
+
+import (
+	"net"
+
+	"kurabe"
+	"kurabe/internal/proxy"
+	"kurabe/internal/proxy/eventloop"
+	"kurabe/internal/proxy/pool"
+)
+
+// loginOpener is a pool's Opener by settings that change.
+type loginOpener interface {
+	pool.Opener
+	Apply(*proxy.Settings)
+}
+
+// protocol is what an engine's clients and servers speak.
+type protocol struct {
+	opener   func(*proxy.Settings) loginOpener
+	frontend func(*eventloop.Loop, *pool.Pool, *proxy.Settings) proxy.Frontend
+	// database is one that every server has, for logins that are not for a client; goodbye
+	// ends a session without a line in the server's log.
+	database string
+	goodbye  []byte
+}
+
+var protocols = map[kurabe.EngineName]protocol{}
+
+// leave ends a session that nobody uses.
+func (p protocol) leave(o *pool.Opened) {
+	var session net.Conn = o.Dialed
+	if o.Encrypted != nil {
+		session = o.Encrypted
+	}
+	_, _ = session.Write(p.goodbye)
+	_ = o.Dialed.Close()
+}

@@ -1,0 +1,2 @@
+// Package proxy holds the tests of the connection proxy against real servers and drivers.
+package proxy
