@@ -47,6 +47,7 @@ func API(topics topic.Topics) api.Service {
 		),
 		Errors: api.Errors{
 			kurabe.CodeInvalidParameterValue: {Code: "InvalidParameter", Status: 400},
+			kurabe.CodeInvalidParameterCombo: {Code: "ParameterValueInvalid", Status: 400},
 			kurabe.CodeResourceNotFound:      {Code: "NotFound", Status: 404},
 			kurabe.CodeThrottled:             {Code: "Throttled", Status: 429},
 			kurabe.CodeInternal:              {Code: "InternalError", Status: 500},
@@ -252,6 +253,8 @@ func (s service) publishBatch(ctx context.Context, in *sns.PublishBatchInput) (*
 		switch kurabe.CodeOf(err) {
 		case kurabe.CodeThrottled:
 			code = "Throttled"
+		case kurabe.CodeInvalidParameterCombo:
+			code = "ParameterValueInvalid"
 		case kurabe.CodeUnavailable:
 			code, ours = "InternalError", true
 		case kurabe.CodeInternal:
