@@ -48,6 +48,9 @@ func (l *Loop) planProxy(ctx context.Context, term Term, fleet *fleet, id kurabe
 // proxyChange is change for proxies.
 func proxyChange(p *store.Proxy, r proxy.Result) *store.Change {
 	change := store.NewChange()
+	for _, e := range r.Events {
+		change.AddEvent(e)
+	}
 	if r.Gone {
 		return change.DeleteProxy(p)
 	}
