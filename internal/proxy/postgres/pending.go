@@ -26,7 +26,7 @@ type request struct {
 	quiet   bool // the answer is not the client's, nor is an error
 	hidden  bool // the answer is not the client's
 	commits bool // it may commit
-	begins  bool
+	ends    bool // it ends the transaction, one way or the other
 	alters  bool // it names a prepared statement of the connection: after an error nobody knows
 	answer  byte // of given
 	named   *statement

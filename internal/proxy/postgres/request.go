@@ -72,7 +72,7 @@ func (c *client) extended(kind byte, size int, rest []byte, whole bool) int {
 	case 'E':
 		c.queries++
 		c.f.counters.Queries++
-		s.send(request{kind: execute, commits: c.bound&pg.MarkCommit != 0, begins: c.bound&pg.MarkBegin != 0})
+		s.send(request{kind: execute, commits: c.bound&pg.MarkCommit != 0, ends: c.bound&pg.MarkEnd != 0})
 	case 'F':
 		s.send(request{kind: query})
 	case 'c', 'f':
@@ -134,7 +134,7 @@ func (c *client) query(size int, rest []byte, whole bool) int {
 	c.f.scanner.Reset(s.backslash())
 	c.f.scanner.Feed(text)
 	effects := c.f.scanner.End()
-	r := request{kind: query, commits: effects.Marks&pg.MarkCommit != 0, begins: effects.Marks&pg.MarkBegin != 0}
+	r := request{kind: query, commits: effects.Marks&pg.MarkCommit != 0, ends: effects.Marks&pg.MarkEnd != 0}
 	if !effects.Nothing() {
 		c.effect(effects)
 		if renamed := c.rename(text, effects, true); renamed != nil {
