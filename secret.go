@@ -75,6 +75,23 @@ type MasterSecret struct {
 // MasterRotationDays is how long a password lasts that the service keeps, as on RDS.
 const MasterRotationDays = 7
 
+// MasterSecretStatus is RDS's word for what is going on with the password of a master user.
+func (s Secret) MasterSecretStatus(now time.Time) string {
+	_, pending := s.Staged(StagePending)
+	switch {
+	case pending:
+		return "rotating"
+	case s.Master.RotatedAt.IsZero():
+		return "creating"
+	case now.Sub(s.Master.NextAt) > masterOverdue:
+		return "impaired" // it can be used, and not be rotated
+	}
+	return "active"
+}
+
+// masterOverdue is how late a rotation may be, while its database is stopped or busy.
+const masterOverdue = 24 * time.Hour
+
 // SecretKey is the name of a secret as one segment of a key: names have slashes and no colons.
 func SecretKey(name string) string { return strings.ReplaceAll(name, "/", ":") }
 

@@ -11,6 +11,7 @@ import (
 	"kurabe/internal/control/placement"
 	"kurabe/internal/control/proxy"
 	"kurabe/internal/control/scope"
+	"kurabe/internal/control/secret"
 	"kurabe/internal/logkey"
 )
 
@@ -23,6 +24,7 @@ type Config struct {
 	// Verifiers has one for each engine.
 	Verifiers map[kurabe.EngineName]Verifier
 	Logs      LogSource
+	Secrets   secret.Secrets // those of instances and of clusters
 	// RemoveMember takes a server out of those that hold the state, or says why it stays;
 	// one that is out already is no error. nil where there is one server.
 	RemoveMember func(context.Context, kurabe.JoinedHost) error

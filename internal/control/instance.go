@@ -33,6 +33,9 @@ type Instance struct {
 	Source   string
 	Replicas []string
 
+	// MasterSecret has the password of the master user, nil where the user keeps it.
+	MasterSecret *kurabe.Secret
+
 	// Server is the server that this is of a cluster, which users see as an instance; nil of
 	// everything else. Cluster is the name of the cluster then.
 	Server  *kurabe.ServerStatus
@@ -97,6 +100,9 @@ func (c *Control) read(i *store.Instance) Instance {
 	if r.Settings().KeepsLog() {
 		window := c.restorable(i.ID)
 		r.EarliestRestorable, r.LatestRestorable = window.Earliest, window.Latest
+	}
+	if s, ok := c.View.MasterSecret(i.ID); ok {
+		r.MasterSecret = &s.Value
 	}
 	if g, err := c.SubnetGroup(i.Spec.SubnetGroup); err == nil {
 		r.SubnetGroup = g

@@ -30,6 +30,7 @@ type NewInstance struct {
 	Name, Engine, EngineVersion, Class string
 	MasterUsername                     string
 	MasterPassword                     logkey.Secret
+	Managed                            ManagedPassword // in the place of MasterPassword
 	DatabaseName, Locale, Zone         string
 	StorageGiB, IOPS, ThroughputMiB    *int
 	StorageType, CACertificate         *string
@@ -48,17 +49,17 @@ type NewInstance struct {
 
 // CreateInstance stores the wish for a new instance.
 func (c *Control) CreateInstance(ctx context.Context, n NewInstance) (Instance, error) {
+	if err := n.managePassword(); err != nil {
+		return Instance{}, err
+	}
 	spec, version, err := c.newSpec(n)
 	if err != nil {
 		return Instance{}, err
 	}
-	if verifier, ok := c.Verifiers[spec.Engine]; ok {
-		if spec.Password.Verifier, err = verifier(n.MasterPassword); err != nil {
-			return Instance{}, fmt.Errorf("make the verifier of the master password: %w", err)
-		}
-		spec.Password.Seq = 1
+	if spec.Password, err = c.nextPassword(spec, n.MasterPassword); err != nil {
+		return Instance{}, err
 	}
-	err = c.storeNew(ctx, spec, version, nil)
+	err = c.storeNew(ctx, spec, version, func(change *store.Change) error { return c.addMasterSecret(change, spec, n) })
 	if err != nil {
 		return Instance{}, err
 	}
@@ -70,7 +71,7 @@ func (c *Control) CreateInstance(ctx context.Context, n NewInstance) (Instance, 
 }
 
 // storeNew writes the spec of a new instance once name, quota, capacity and groups
-// allow it; also may add conditions to the change.
+// allow it; also may add to the change.
 func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, version kurabe.EngineVersion, also func(*store.Change) error) error {
 	return c.Create(ctx, func() (*store.Change, error) {
 		revision := c.View.Revision()
@@ -92,9 +93,6 @@ func (c *Control) storeNew(ctx context.Context, spec kurabe.InstanceSpec, versio
 		}
 		if err := c.RequireDemands(&spec, version.Family); err != nil {
 			return nil, err
-		}
-		if also == nil {
-			return change, nil
 		}
 		return change, also(change)
 	})
@@ -151,9 +149,6 @@ func (c *Control) checkNames(s *kurabe.InstanceSpec, n NewInstance, v kurabe.Eng
 		return kurabe.Errorf(kurabe.CodeInvalidParameterValue, kurabe.WordsBlank, "MasterUserPassword")
 	}
 	if err := kurabe.CheckMasterUsername(s.Engine, n.MasterUsername); err != nil {
-		return err
-	}
-	if err := kurabe.CheckMasterPassword(s.Engine, n.MasterPassword.Reveal()); err != nil {
 		return err
 	}
 	if err := kurabe.CheckDatabaseName(s.Engine, n.DatabaseName); err != nil {

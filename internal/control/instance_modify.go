@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -19,6 +18,7 @@ type InstanceChange struct {
 
 	// These take effect at once, whatever ApplyImmediately says, as on RDS.
 	MasterPassword                  *logkey.Secret
+	Managed                         ManagedPassword
 	Port                            *int
 	ParameterGroup, OptionGroup     *string
 	SubnetGroup                     *string
@@ -47,10 +47,6 @@ func (m InstanceChange) empty() bool {
 
 // ModifyInstance stores a modification.
 func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceChange) (Instance, error) {
-	verifier, err := c.newVerifier(name, m.MasterPassword)
-	if err != nil {
-		return Instance{}, err
-	}
 	return c.change(ctx, name, func(i Instance, s *kurabe.InstanceSpec, change *store.Change) error {
 		if !slices.Contains(modifiable, i.State) {
 			return kurabe.Errorf(kurabe.CodeInvalidInstanceState, kurabe.WordsNotAvailable+" %s is %s.", i.Name, i.State)
@@ -63,7 +59,10 @@ func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceCha
 		}
 		keepScaled(i, s)
 		before := *s
-		if err := c.modifyAtOnce(s, m, verifier); err != nil {
+		if err := c.modifyPassword(s, m, change); err != nil {
+			return err
+		}
+		if err := c.modifyAtOnce(s, m); err != nil {
 			return err
 		}
 		if err := c.modifySettings(i, s, m, change); err != nil {
@@ -81,30 +80,8 @@ func (c *Control) ModifyInstance(ctx context.Context, name string, m InstanceCha
 	})
 }
 
-// newVerifier checks a new password and makes its verifier, "" for none.
-func (c *Control) newVerifier(name string, password *logkey.Secret) (string, error) {
-	if password == nil {
-		return "", nil
-	}
-	i, err := c.find(name)
-	if err != nil {
-		return "", err
-	}
-	if err := kurabe.CheckMasterPassword(i.Spec.Engine, password.Reveal()); err != nil {
-		return "", err
-	}
-	make, ok := c.Verifiers[i.Spec.Engine]
-	if !ok {
-		return "", fmt.Errorf("no verifier for engine %s", i.Spec.Engine)
-	}
-	return make(*password)
-}
-
 // modifyAtOnce changes what never waits for a window.
-func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange, verifier string) error {
-	if verifier != "" {
-		s.Password = kurabe.Password{Seq: s.Password.Seq + 1, Verifier: verifier}
-	}
+func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange) error {
 	if m.Port != nil {
 		if err := kurabe.CheckPort("DBPortNumber", *m.Port); err != nil {
 			return err

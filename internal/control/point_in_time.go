@@ -55,7 +55,7 @@ func (c *Control) RestorePoint(ctx context.Context, p PointRequest, n NewInstanc
 		return Instance{}, err
 	}
 	spec.Origin.Point = &kurabe.RestorePoint{Instance: b.Source.Instance, Name: b.Source.Name, At: at}
-	return c.storeRestored(ctx, from, spec, version)
+	return c.storeRestored(ctx, from, spec, version, n)
 }
 
 // pointSource finds the automated backups that a request names.

@@ -28,7 +28,7 @@ func (c *Control) RestoreSnapshot(ctx context.Context, snapshot string, n NewIns
 	if err != nil {
 		return Instance{}, err
 	}
-	return c.storeRestored(ctx, from, spec, version)
+	return c.storeRestored(ctx, from, spec, version, n)
 }
 
 // findSource finds the snapshot to restore. That of a cluster becomes an instance too, and
@@ -57,8 +57,15 @@ func checkRestorable(s *store.Snapshot) error {
 }
 
 // storeRestored stores the spec of an instance with the data of a snapshot.
-func (c *Control) storeRestored(ctx context.Context, from *store.Snapshot, spec kurabe.InstanceSpec, version kurabe.EngineVersion) (Instance, error) {
-	err := c.storeNew(ctx, spec, version, func(change *store.Change) error {
+func (c *Control) storeRestored(ctx context.Context, from *store.Snapshot, spec kurabe.InstanceSpec, version kurabe.EngineVersion, n NewInstance) (Instance, error) {
+	err := n.managePassword()
+	if err == nil && n.Managed.on() {
+		spec.Password, err = c.nextPassword(spec, n.MasterPassword)
+	}
+	if err != nil {
+		return Instance{}, err
+	}
+	err = c.storeNew(ctx, spec, version, func(change *store.Change) error {
 		now, ok := c.View.Snapshot(from.ID)
 		if !ok {
 			return kurabe.Errorf(kurabe.CodeSnapshotNotFound, kurabe.WordsSnapshotNotFound, from.Spec.Name)
@@ -67,7 +74,7 @@ func (c *Control) storeRestored(ctx context.Context, from *store.Snapshot, spec 
 			return err
 		}
 		claimSnapshot(change, now)
-		return nil
+		return c.addMasterSecret(change, spec, n)
 	})
 	if err != nil {
 		return Instance{}, err

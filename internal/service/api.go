@@ -73,7 +73,7 @@ func (s *Service) newControl(f *Config, kv store.KV, ca *pki.CA) *control.Contro
 	return control.New(s.scope(f, kv), control.Config{
 		RemoveMember: s.removeMember, Verifiers: verifiers(),
 		Authority: control.Authority{Identifier: info.Identifier, Thumbprint: info.Thumbprint, NotBefore: info.ValidFrom, NotAfter: info.ValidTill},
-		Logs:      logFiles{s.hosts(), s.host.ID, s.view},
+		Logs:      logFiles{s.hosts(), s.host.ID, s.view}, Secrets: s.secrets,
 	})
 }
 
@@ -91,7 +91,7 @@ func (s *Service) startAPI(loopCtx context.Context, f *Config, data string, kv s
 	server := api.New(api.Config{
 		Region: f.Region, ScopeRegion: f.scopeRegion(), Account: f.Account, Log: s.log, Now: time.Now,
 		Services: []api.Service{rds.New(c).API(), sts.API(), tagging.API(c), ec2.API(c), monitoring.API(c, s.allSeries()),
-			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), events.Service(), sns.API(s.topics), secretsmanager.API(s.secrets), own.Service()},
+			pi.API{Control: c, Source: allLoad{s.hosts(), s.hostIDs}, Now: func() int64 { return time.Now().Unix() }}.Service(), events.Service(), sns.API(s.topics), secretsmanager.API(c), own.Service()},
 		Ready: func(context.Context) error { return errors.Join(s.view.Healthy(), s.external.healthy()) },
 		Credentials: func(id string) (logkey.Secret, bool) {
 			return s.Credentials.Secret, subtle.ConstantTimeCompare([]byte(id), []byte(s.Credentials.AccessKey)) == 1

@@ -331,7 +331,7 @@ func (s *Service) startPlanner(ctx context.Context, f *Config, data string, kv s
 	}
 	loop := reconcile.New(reconcile.Config{
 		KV: kv, View: s.view, Log: s.log, Now: time.Now, VerifyEvery: f.VerifyEvery, Elect: s.elect, Heard: s.heard,
-		InTerm: []func(context.Context, store.Fence){s.deliverer.Run, alarms.Run, c.EventDispatcher(s.log).Run},
+		InTerm: []func(context.Context, store.Fence){s.deliverer.Run, alarms.Run, c.EventDispatcher(s.log).Run, c.KeepSecrets(s.log)},
 	})
 	s.loop("planner", func() error { return loop.Run(ctx) })
 	return loop

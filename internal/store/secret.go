@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,6 +77,16 @@ func (v *View) MasterSecret(id kurabe.InstanceID) (Record[kurabe.Secret], bool) 
 	defer v.mu.RUnlock()
 	s, ok := v.state.secrets[v.state.masterSecrets[id]]
 	return s, ok
+}
+
+// MasterSecrets returns every secret that has the password of a master user, by key.
+func (v *View) MasterSecrets() (list []Record[kurabe.Secret]) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for _, key := range slices.Sorted(maps.Values(v.state.masterSecrets)) {
+		list = append(list, v.state.secrets[key])
+	}
+	return list
 }
 
 // Secrets returns every secret, by name.

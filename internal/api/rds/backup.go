@@ -104,7 +104,7 @@ var pointHonours = names("SourceDBInstanceIdentifier", "SourceDbiResourceId", "S
 	"TargetDBInstanceIdentifier", "RestoreTime", "UseLatestRestorableTime", "DBInstanceClass", "Engine", "AllocatedStorage",
 	"StorageType", "Iops", "StorageThroughput", "DBName", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
 	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "MaxAllocatedStorage", "DeletionProtection",
-	"CopyTagsToSnapshot", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
+	"CopyTagsToSnapshot", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBInstanceToPointInTime(ctx context.Context, in *rds.RestoreDBInstanceToPointInTimeInput) (*rds.RestoreDBInstanceToPointInTimeOutput, error) {
 	if err := s.refuse(in, pointHonours); err != nil {
@@ -129,6 +129,7 @@ func (s *Service) restoreDBInstanceToPointInTime(ctx context.Context, in *rds.Re
 		MaxStorageGiB: number(in.MaxAllocatedStorage), ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName,
 		SubnetGroup: in.DBSubnetGroupName, DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, MultiAZ: isTrue(in.MultiAZ), Tags: tags, LogTypes: in.EnableCloudwatchLogsExports,
+		Managed: control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId},
 	})
 	if err != nil {
 		return nil, err

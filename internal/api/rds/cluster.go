@@ -40,7 +40,7 @@ func clusterOp[In, Out any](name string, handle func(context.Context, *In) (*Out
 func (s *Service) clusters() *control.Control { return s.c.Clusters() }
 
 var createClusterHonours = names("DBClusterIdentifier", "DBClusterInstanceClass", "Engine", "EngineVersion", "AllocatedStorage", "StorageType",
-	"Iops", "MasterUsername", "MasterUserPassword", "DatabaseName", "CharacterSetName", "Port", "AvailabilityZones",
+	"Iops", "MasterUsername", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "DatabaseName", "CharacterSetName", "Port", "AvailabilityZones",
 	"DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
 	"PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier",
 	"Tags", "TagSpecifications")
@@ -59,6 +59,7 @@ func (s *Service) createDBCluster(ctx context.Context, in *rds.CreateDBClusterIn
 	i, err := s.clusters().CreateInstance(ctx, control.NewInstance{
 		Name: str(in.DBClusterIdentifier), Engine: str(in.Engine), EngineVersion: str(in.EngineVersion), Class: str(in.DBClusterInstanceClass),
 		MasterUsername: str(in.MasterUsername), MasterPassword: logkey.Secret(str(in.MasterUserPassword)),
+		Managed:      control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId},
 		DatabaseName: str(in.DatabaseName), Locale: str(in.CharacterSetName), Zones: in.AvailabilityZones,
 		StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops), StorageType: in.StorageType,
 		CACertificate: in.CACertificateIdentifier, Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod),
@@ -108,7 +109,7 @@ func (s *Service) describeDBClusters(_ context.Context, in *rds.DescribeDBCluste
 }
 
 var modifyClusterHonours = names("DBClusterIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "DBClusterInstanceClass",
-	"EngineVersion", "MasterUserPassword", "Port", "DBClusterParameterGroupName", "OptionGroupName", "BackupRetentionPeriod",
+	"EngineVersion", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "RotateMasterUserPassword", "Port", "DBClusterParameterGroupName", "OptionGroupName", "BackupRetentionPeriod",
 	"PreferredBackupWindow", "PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "CloudwatchLogsExportConfiguration", "AutoMinorVersionUpgrade",
 	"CACertificateIdentifier", "NewDBClusterIdentifier")
 
@@ -116,14 +117,10 @@ func (s *Service) modifyDBCluster(ctx context.Context, in *rds.ModifyDBClusterIn
 	if err := s.refuse(in, modifyClusterHonours); err != nil {
 		return nil, err
 	}
-	var password *logkey.Secret
-	if in.MasterUserPassword != nil {
-		p := logkey.Secret(*in.MasterUserPassword)
-		password = &p
-	}
 	on, off := logChanges(in.CloudwatchLogsExportConfiguration)
 	i, err := s.clusters().ModifyInstance(ctx, str(in.DBClusterIdentifier), control.InstanceChange{
-		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: password, Port: number(in.Port),
+		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: (*logkey.Secret)(in.MasterUserPassword), Port: number(in.Port),
+		Managed:        control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId, Rotate: isTrue(in.RotateMasterUserPassword)},
 		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, RetentionDays: number(in.BackupRetentionPeriod),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
 		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, LoadKept: in.EnablePerformanceInsights, MonitoringInterval: number(in.MonitoringInterval), MonitoringRole: in.MonitoringRoleArn, ExportLogs: on, KeepLogs: off, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,

@@ -34,8 +34,8 @@ func (s *Service) cluster(i control.Instance) *types.DBCluster {
 		HttpEndpointEnabled: aws.Bool(false), CrossAccountClone: aws.Bool(false),
 		ActivityStreamStatus: types.ActivityStreamStatusStopped, DatabaseInsightsMode: types.DatabaseInsightsModeStandard,
 		EngineLifecycleSupport: aws.String("open-source-rds-extended-support-disabled"), TagList: tagList(spec.Tags),
-		PendingModifiedValues: clusterPendingValues(i),
-		DBClusterMembers:      mapped(i.Status.Servers, func(m kurabe.ServerStatus) types.DBClusterMember { return clusterMember(i, m) }),
+		PendingModifiedValues: clusterPendingValues(i), MasterUserSecret: s.masterSecret(i),
+		DBClusterMembers: mapped(i.Status.Servers, func(m kurabe.ServerStatus) types.DBClusterMember { return clusterMember(i, m) }),
 		DBClusterOptionGroupMemberships: []types.DBClusterOptionGroupStatus{{
 			DBClusterOptionGroupName: aws.String(spec.OptionGroup), Status: aws.String("in-sync"),
 		}},

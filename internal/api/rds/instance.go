@@ -28,7 +28,7 @@ func (s *Service) instanceRows() []row {
 }
 
 var createHonours = names("DBInstanceIdentifier", "DBInstanceClass", "Engine", "EngineVersion", "AllocatedStorage", "StorageType",
-	"Iops", "StorageThroughput", "MasterUsername", "MasterUserPassword", "DBName", "CharacterSetName", "Port", "AvailabilityZone",
+	"Iops", "StorageThroughput", "MasterUsername", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "DBName", "CharacterSetName", "Port", "AvailabilityZone",
 	"DBParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
 	"PreferredMaintenanceWindow", "MaxAllocatedStorage", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade",
 	"CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
@@ -47,6 +47,7 @@ func (s *Service) createDBInstance(ctx context.Context, in *rds.CreateDBInstance
 	i, err := s.c.CreateInstance(ctx, control.NewInstance{
 		Name: str(in.DBInstanceIdentifier), Engine: str(in.Engine), EngineVersion: str(in.EngineVersion), Class: str(in.DBInstanceClass),
 		MasterUsername: str(in.MasterUsername), MasterPassword: logkey.Secret(str(in.MasterUserPassword)),
+		Managed:      control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId},
 		DatabaseName: str(in.DBName), Locale: str(in.CharacterSetName), Zone: str(in.AvailabilityZone),
 		StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops), ThroughputMiB: number(in.StorageThroughput),
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, Port: number(in.Port),
@@ -108,7 +109,7 @@ func instanceFilter(filters []types.Filter) (control.InstanceFilter, error) {
 }
 
 var modifyHonours = names("DBInstanceIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "StorageThroughput",
-	"DBInstanceClass", "EngineVersion", "MasterUserPassword", "DBPortNumber", "DBParameterGroupName", "OptionGroupName",
+	"DBInstanceClass", "EngineVersion", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "RotateMasterUserPassword", "DBPortNumber", "DBParameterGroupName", "OptionGroupName",
 	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "PreferredMaintenanceWindow", "MaxAllocatedStorage",
 	"DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "CloudwatchLogsExportConfiguration", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel",
 	"NewDBInstanceIdentifier", "Engine", "MultiAZ")
@@ -127,14 +128,10 @@ func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstance
 	if err := checkLicense(string(have.Spec.Engine), in.LicenseModel); err != nil {
 		return nil, err
 	}
-	var password *logkey.Secret
-	if in.MasterUserPassword != nil {
-		p := logkey.Secret(*in.MasterUserPassword)
-		password = &p
-	}
 	on, off := logChanges(in.CloudwatchLogsExportConfiguration)
 	i, err := s.c.ModifyInstance(ctx, have.Name, control.InstanceChange{
-		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: password, Port: number(in.DBPortNumber),
+		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: (*logkey.Secret)(in.MasterUserPassword), Port: number(in.DBPortNumber),
+		Managed:        control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId, Rotate: isTrue(in.RotateMasterUserPassword)},
 		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		RetentionDays: number(in.BackupRetentionPeriod), MaxStorageGiB: number(in.MaxAllocatedStorage),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,

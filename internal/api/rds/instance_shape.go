@@ -10,6 +10,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/control"
+	"kurabe/internal/control/secret"
 )
 
 // autoStart is how long an instance stays stopped (see internal/plan).
@@ -69,10 +70,23 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 	}
 	s.shapeStatus(out, i)
 	shapeReplication(out, i)
+	out.MasterUserSecret = s.masterSecret(i)
 	if i.Server != nil {
 		s.shapeServer(out, i)
 	}
 	return out
+}
+
+// masterSecret is the secret with the password of the master user, nil where users keep it. It
+// belongs to a cluster, not to the servers of one.
+func (s *Service) masterSecret(i control.Instance) *types.MasterUserSecret {
+	if i.MasterSecret == nil || i.Server != nil {
+		return nil
+	}
+	return &types.MasterUserSecret{
+		SecretArn: aws.String(i.MasterSecret.ARN), SecretStatus: aws.String(i.MasterSecret.MasterSecretStatus(s.c.Now())),
+		KmsKeyId: aws.String("arn:aws:kms:" + s.c.Region + ":" + s.c.Account + ":" + secret.DefaultKey),
+	}
 }
 
 // retentionDays are those in force: at once, but for an engine that has to restart.

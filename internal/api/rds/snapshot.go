@@ -205,7 +205,7 @@ func (s *Service) deleteDBSnapshot(ctx context.Context, in *rds.DeleteDBSnapshot
 var restoreHonours = names("DBInstanceIdentifier", "DBSnapshotIdentifier", "DBClusterSnapshotIdentifier", "DBInstanceClass", "Engine", "AllocatedStorage",
 	"StorageType", "Iops", "StorageThroughput", "DBName", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
 	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnableCloudwatchLogsExports",
-	"AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
+	"AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "Tags", "TagSpecifications")
 
 // snapshotToRestore finds the one snapshot, of an instance or of a cluster, that a request
 // names.
@@ -250,6 +250,7 @@ func (s *Service) restoreDBInstanceFromDBSnapshot(ctx context.Context, in *rds.R
 		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, MultiAZ: isTrue(in.MultiAZ), Tags: tags, LogTypes: in.EnableCloudwatchLogsExports,
+		Managed: control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId},
 	})
 	if err != nil {
 		return nil, err

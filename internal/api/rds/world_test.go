@@ -23,6 +23,7 @@ import (
 	"kurabe/internal/aws/sdkhttp"
 	"kurabe/internal/control"
 	"kurabe/internal/control/scope"
+	"kurabe/internal/control/secret"
 	"kurabe/internal/logkey"
 	"kurabe/internal/logs"
 	"kurabe/internal/store"
@@ -47,9 +48,13 @@ func newTestWorld(t *testing.T) testWorld {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = view.Run(ctx) }) // ends with ctx only
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	c := control.New(scope.Scope{
+	s := scope.New(scope.Scope{
 		KV: kv, View: view, Region: "us-east-1", Account: "000000000000", Zones: []string{"us-east-1a", "us-east-1b", "us-east-1c"}, Now: time.Now,
-	}, control.Config{
+	})
+	verifier := func(logkey.Secret) (string, error) { return "verifier", nil }
+	c := control.New(s, control.Config{
+		Verifiers: map[kurabe.EngineName]control.Verifier{kurabe.Postgres: verifier, kurabe.MariaDB: verifier},
+		Secrets:   secret.Secrets{Scope: s, Sealer: secret.NewSealer([32]byte{1})},
 		Authority: control.Authority{Identifier: "kurabe-ca", Thumbprint: "00ff", NotBefore: time.Unix(1e9, 0).UTC(), NotAfter: time.Unix(2e9, 0).UTC()},
 		Logs:      logs.New(homes),
 	})

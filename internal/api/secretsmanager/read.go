@@ -156,7 +156,7 @@ func (s service) entry(one kurabe.Secret) types.SecretListEntry {
 		CreatedDate: &one.CreatedAt, LastChangedDate: &one.ChangedAt, LastAccessedDate: present(one.AccessedAt), DeletedDate: present(one.DeletedAt),
 		SecretVersionsToStages: stagesOf(one),
 	}
-	for _, tag := range one.Tags {
+	for _, tag := range s.secrets.Tags(one) {
 		e.Tags = append(e.Tags, types.Tag{Key: &tag.Key, Value: &tag.Value})
 	}
 	if m := one.Master; m != nil {

@@ -11,15 +11,19 @@ import (
 	"kurabe"
 	"kurabe/internal/api"
 	"kurabe/internal/aws/shape"
+	"kurabe/internal/control"
 	"kurabe/internal/control/secret"
 	"kurabe/internal/logkey"
 )
 
-type service struct{ secrets secret.Secrets }
+type service struct {
+	c       *control.Control
+	secrets secret.Secrets
+}
 
 // API returns the service.
-func API(secrets secret.Secrets) api.Service {
-	s := service{secrets}
+func API(c *control.Control) api.Service {
+	s := service{c, c.Secrets}
 	return api.Service{
 		Name: shape.Secrets.Service, Protocols: []api.Protocol{api.JSON{Target: "secretsmanager", Version: "1.1", Model: shape.Secrets}},
 		Ops: api.Table(
@@ -31,6 +35,7 @@ func API(secrets secret.Secrets) api.Service {
 			api.Write("RestoreSecret", s.restore),
 			api.Write("TagResource", s.tag),
 			api.Write("UntagResource", s.untag),
+			api.Write("RotateSecret", s.rotate),
 			api.Read("GetSecretValue", s.get),
 			api.Read("BatchGetSecretValue", s.getBatch),
 			api.Read("DescribeSecret", s.describe),
@@ -194,6 +199,30 @@ func (s service) tag(ctx context.Context, in *secretsmanager.TagResourceInput) (
 
 func (s service) untag(ctx context.Context, in *secretsmanager.UntagResourceInput) (*secretsmanager.UntagResourceOutput, error) {
 	return &secretsmanager.UntagResourceOutput{}, s.secrets.Untag(ctx, aws.ToString(in.SecretId), in.TagKeys)
+}
+
+// rotate is for secrets that RDS manages; Terraform changes their days with it.
+func (s service) rotate(ctx context.Context, in *secretsmanager.RotateSecretInput) (*secretsmanager.RotateSecretOutput, error) {
+	days := int64(0)
+	rules := in.RotationRules
+	if rules != nil && rules.AutomaticallyAfterDays != nil {
+		days = *rules.AutomaticallyAfterDays
+	}
+	if err := refuse(map[string]string{
+		"RotationLambdaARN":                because(aws.ToString(in.RotationLambdaARN) != "", "there are no functions of Lambda"),
+		"RotationRules.ScheduleExpression": because(rules != nil && rules.ScheduleExpression != nil, "only AutomaticallyAfterDays is offered"),
+		"RotationRules.Duration":           because(rules != nil && rules.Duration != nil, "a rotation takes seconds; there are no windows"),
+		"ExternalSecretRotationMetadata":   because(in.ExternalSecretRotationMetadata != nil, noRoles), "ExternalSecretRotationRoleArn": because(in.ExternalSecretRotationRoleArn != nil, noRoles),
+		"RotationRules.AutomaticallyAfterDays": because(rules != nil && rules.AutomaticallyAfterDays != nil && (days < 1 || days > secret.RotationDaysMax), "it is from 1 to 1000"),
+	}); err != nil {
+		return nil, err
+	}
+	made, err := s.c.RotateSecret(ctx, aws.ToString(in.SecretId), int(days), in.RotateImmediately == nil || *in.RotateImmediately)
+	if err != nil {
+		return nil, err
+	}
+	newest := made.Versions[len(made.Versions)-1]
+	return &secretsmanager.RotateSecretOutput{ARN: &made.ARN, Name: &made.Name, VersionId: idOf(newest.ID)}, nil
 }
 
 func (s service) randomPassword(_ context.Context, in *secretsmanager.GetRandomPasswordInput) (*secretsmanager.GetRandomPasswordOutput, error) {

@@ -69,23 +69,32 @@ func (s Secrets) addVersion(ctx context.Context, change *store.Change, secret ku
 	if len(secret.Versions) == 0 && !slices.Contains(stages, kurabe.StageCurrent) {
 		stages = append(slices.Clone(stages), kurabe.StageCurrent)
 	}
+	with, err := s.seal(change, secret, id, v)
+	if err != nil {
+		return secret, "", err
+	}
+	for _, stage := range stages {
+		with = with.MoveStage(stage, id)
+	}
+	return with, id, checkStages(with)
+}
+
+// seal gives a secret a version that has no stage yet, in a change.
+func (s Secrets) seal(change *store.Change, secret kurabe.Secret, id kurabe.SecretVersionID, v Value) (kurabe.Secret, error) {
 	sealed := s.Sealer.Seal(secret.ARN, id, v)
 	if _, bytes := s.View.SecretBytes(); bytes+len(sealed) > valuesBytesMax {
-		return secret, "", tooMany("The values of all secrets have %d bytes already, and at most %d: delete secrets or remove staging labels of old versions.", bytes, valuesBytesMax)
+		return secret, tooMany("The values of all secrets have %d bytes already, and at most %d: delete secrets or remove staging labels of old versions.", bytes, valuesBytesMax)
 	}
 	with, removed, room := secret.AddVersion(kurabe.SecretVersion{ID: id, CreatedAt: s.Now(), Bytes: len(sealed), Key: s.Sealer.Key})
 	if !room {
-		return secret, "", tooMany("The secret has %d versions with staging labels, which is the limit.", kurabe.SecretVersionsMax)
+		return secret, tooMany("The secret has %d versions with staging labels, which is the limit.", kurabe.SecretVersionsMax)
 	}
 	for _, old := range removed {
 		change.DeleteSecretValue(secret.ID, old)
 	}
 	change.PutSecretValue(secret.ID, id, sealed)
-	for _, stage := range stages {
-		with = with.MoveStage(stage, id)
-	}
 	with.ChangedAt = s.Now()
-	return with, id, checkStages(with)
+	return with, nil
 }
 
 // checkStages checks the stages of a secret by Secrets Manager's bounds.
