@@ -79,7 +79,19 @@ func loss(t *testing.T, mode string) {
 	if got := show(t, idle, "work_mem"); got != "9MB" {
 		t.Errorf("the idle client's setting is %q", got)
 	}
-	// The rest of a transaction must not run as statements of their own.
+	goesOn(t, within, running)
+	for _, c := range []*pgx.Conn{running, committing, alone, within} {
+		if got := one[int](t, c, "SELECT sum(n) FROM t"); got != 4 {
+			t.Errorf("the table has %d", got)
+		}
+	}
+	if _, err := pinned.Exec(deadline(t), "SELECT 1"); err == nil {
+		t.Error("a client whose session is gone goes on")
+	}
+}
+
+// goesOn: the rest of a transaction that is lost does not run as statements of their own.
+func goesOn(t *testing.T, within, running *pgx.Conn) {
 	if _, err := within.Exec(deadline(t), "INSERT INTO t VALUES (2)"); !is(err, "08006") {
 		t.Errorf("in a transaction: %v", err)
 	}
@@ -98,13 +110,5 @@ func loss(t *testing.T, mode string) {
 	}
 	if tag, err := running.Exec(deadline(t), "COMMIT"); err != nil || tag.String() != "ROLLBACK" {
 		t.Errorf("commit of a lost transaction: %s, %v", tag, err)
-	}
-	for _, c := range []*pgx.Conn{running, committing, alone, within} {
-		if got := one[int](t, c, "SELECT sum(n) FROM t"); got != 4 {
-			t.Errorf("the table has %d", got)
-		}
-	}
-	if _, err := pinned.Exec(deadline(t), "SELECT 1"); err == nil {
-		t.Error("a client whose session is gone goes on")
 	}
 }

@@ -234,11 +234,15 @@ func brokenFailure() *pg.Failure {
 		Hint: "Nothing of the transaction was committed: repeat it."}
 }
 
+func abortedFailure() *pg.Failure {
+	return &pg.Failure{Severity: "ERROR", Code: codeAborted, Message: "current transaction is aborted, commands ignored until end of transaction block"}
+}
+
 // abort refuses a statement of a failed transaction.
 func (c *client) abort(kind byte) {
 	failure := brokenFailure()
 	if c.broken == told {
-		failure = &pg.Failure{Severity: "ERROR", Code: codeAborted, Message: "current transaction is aborted, commands ignored until end of transaction block"}
+		failure = abortedFailure()
 	}
 	c.broken = told
 	c.refuseWith(kind, failure)

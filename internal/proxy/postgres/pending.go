@@ -28,9 +28,11 @@ type request struct {
 	commits bool // it may commit
 	ends    bool // it ends the transaction, one way or the other
 	alters  bool // it names a prepared statement of the connection: after an error nobody knows
+	failed  bool // an error was an answer
 	answer  byte // of given
 	named   *statement
-	name    string // the client's for it
+	taken   *statement // it will fail, because the client has a statement of this name
+	name    string     // the client's for it
 	own     *own
 }
 
