@@ -259,7 +259,7 @@ func (c *Conn) read() {
 		return
 	}
 	c.kept = l.buffers.room(c.kept, readBytes/2)
-	n := c.receive(c.kept[len(c.kept):cap(c.kept)])
+	n := c.receive(c.kept[len(c.kept):min(cap(c.kept), len(c.kept)+readBytes/2)])
 	if n > 0 {
 		c.kept = c.kept[:len(c.kept)+n]
 		c.give(c.kept)

@@ -97,11 +97,18 @@ func (memoryAddr) String() string  { return "memory" }
 // the handshake has succeeded; when it fails the connection ends with the reason. Nothing may
 // be kept: bytes of before the handshake are not the other end's word.
 func (c *Conn) StartTLS(config *tls.Config, done func(tls.ConnectionState)) {
+	c.StartTLSAfter(nil, config, done)
+}
+
+// StartTLSAfter is StartTLS where the other end begins unasked: begun is what has arrived of
+// its handshake, which the handler counts as done.
+func (c *Conn) StartTLSAfter(begun []byte, config *tls.Config, done func(tls.ConnectionState)) {
 	if c.closed || c.tls != nil {
 		return
 	}
 	c.flush()
 	s := newTLSSide()
+	s.encrypted = append(s.encrypted, begun...)
 	c.tls = s
 	l := c.loop
 	// During the handshake crypto/tls writes in its goroutine.

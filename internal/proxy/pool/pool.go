@@ -15,6 +15,8 @@ type Key struct {
 	Reads    bool
 	Database string
 	User     string
+	// Options are what else was agreed on at the login, as the protocol encodes it.
+	Options uint64
 }
 
 // Route says where the servers are. A higher epoch replaces a lower one.
