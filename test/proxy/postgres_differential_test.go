@@ -255,7 +255,7 @@ func (g *program) step() step {
 	case n < 65:
 		return step{how: g.pick("simple", "unnamed"), sql: wrong}
 	case n < 72:
-		return step{how: "prepare", name: name, sql: g.pick(look, change, "SELECT $1::int + 1", setting, wrong)}
+		return step{how: "prepare", name: name, sql: "/* " + name + " */ " + g.pick(look, change, "SELECT $1::int + 1", setting, wrong)}
 	case n < 80:
 		return step{how: "execute", name: name}
 	case n < 83:
