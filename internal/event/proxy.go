@@ -2,6 +2,8 @@ package event
 
 // Events of DB proxies.
 var (
+	ProxyCreated          = of(Proxy, 203, creation, "RDS created DB proxy %s")
+	ProxyDeleted          = of(Proxy, 205, deletion, "RDS deleted DB proxy %s")
 	ProxyModified         = of(Proxy, 204, configuration, "RDS modified DB proxy %s")
 	ProxyEndpointCreated  = of(Proxy, 206, creation, "RDS created endpoint %s for DB proxy %s")
 	ProxyEndpointModified = of(Proxy, 207, configuration, "RDS modified the end point of the DB proxy %s")

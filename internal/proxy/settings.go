@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/netip"
 	"time"
 
@@ -21,7 +22,8 @@ type Settings struct {
 	RequireTLS bool
 	// ClientTLS holds the certificate shown to clients.
 	ClientTLS *tls.Config
-	// ServerTLS is how the proxy speaks with the database servers; nil without TLS.
+	// ServerTLS is how the proxy speaks with the database servers; nil without TLS. See
+	// ServerTLSAt.
 	ServerTLS *tls.Config
 
 	// Users are those that may log in, by name.
@@ -40,6 +42,17 @@ type Settings struct {
 	DebugLogging bool
 
 	Log *slog.Logger
+}
+
+// ServerTLSAt is ServerTLS for a server at an address, which its certificate has to name; nil
+// without TLS.
+func (s *Settings) ServerTLSAt(at net.Addr) *tls.Config {
+	if s.ServerTLS == nil || s.ServerTLS.ServerName != "" {
+		return s.ServerTLS
+	}
+	config := s.ServerTLS.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(at.String())
+	return config
 }
 
 // User is a database user whom a secret names.

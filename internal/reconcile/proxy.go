@@ -39,22 +39,18 @@ func (l *Loop) planProxy(ctx context.Context, term Term, fleet *fleet, id kurabe
 	planned := func() {
 		for _, a := range result.Assignments {
 			fleet.holdProxy(a)
+			log.Info("planned", logkey.Generation, a.Generation, logkey.Host, a.Host, logkey.Reason, result.Reasons)
 		}
-		log.Info("planned", logkey.Generation, generation(first(result.Assignments)), logkey.Reason, result.Reasons)
 	}
 	l.write(ctx, term, id.Ref(), result.LookAgain, proxyChange(p, result), log, planned)
-}
-
-func first(all []kurabe.ProxyAssignment) *kurabe.ProxyAssignment {
-	if len(all) == 0 {
-		return nil
-	}
-	return &all[0]
 }
 
 // proxyChange is change for proxies.
 func proxyChange(p *store.Proxy, r proxy.Result) *store.Change {
 	change := store.NewChange()
+	for _, e := range r.Events {
+		change.AddEvent(e)
+	}
 	if r.Gone {
 		return change.DeleteProxy(p)
 	}

@@ -83,6 +83,8 @@ func AssignmentOf(key string) (kurabe.Ref, bool) {
 		return p.instance.Ref(), true
 	case KindSnapshotAssignment:
 		return p.snapshot.Ref(), true
+	case KindProxyAssignment:
+		return p.proxy.Ref(), true
 	case KindTask:
 		_, known := kinds[p.task] // of a later version otherwise
 		return kurabe.Ref{Kind: p.task, ID: string(p.instance)}, known

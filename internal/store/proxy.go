@@ -50,14 +50,6 @@ func (p *Proxy) empty() bool {
 	return p.Spec == nil && p.Status == nil && len(p.Assignments) == 0 && len(p.Reports) == 0 && len(p.Names) == 0
 }
 
-// targets are the instances that it leads to: one, or none.
-func (p *Proxy) targets() []kurabe.InstanceID {
-	if p == nil || p.Spec == nil || p.Spec.Target == "" {
-		return nil
-	}
-	return []kurabe.InstanceID{p.Spec.Target}
-}
-
 // CreateProxy writes a new spec and takes its name. Of two creates of one name exactly one
 // commits.
 func (c *Change) CreateProxy(p kurabe.Proxy) *Change {
@@ -126,15 +118,6 @@ func (v *View) Proxy(id kurabe.ProxyID) (*Proxy, bool) {
 	return p, p != nil && p.Spec != nil
 }
 
-// AnyProxy returns what is stored of a proxy even when its spec is gone: an assignment or a
-// report may outlive it.
-func (v *View) AnyProxy(id kurabe.ProxyID) (*Proxy, bool) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	p := v.state.proxies.all[id]
-	return p, p != nil
-}
-
 // ProxyOfName returns the proxy that has a name, or as kurabe.ProxyEndpointKey an endpoint of
 // that name.
 func (v *View) ProxyOfName(name string) (*Proxy, bool) {
@@ -162,18 +145,16 @@ func (v *View) ProxyLeftovers() []*Proxy {
 	return v.state.proxies.leftovers()
 }
 
-// ProxiesOf returns the proxies whose target is an instance, by id.
+// ProxiesOf returns the proxies whose target is an instance, by name.
 func (v *View) ProxiesOf(id kurabe.InstanceID) []*Proxy {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.state.proxies.pick(v.state.targeted[id])
+	return slices.DeleteFunc(slices.Clone(v.Proxies()), func(p *Proxy) bool { return p.Spec.Target != id })
 }
 
 // putProxy brings in one of the records that a Proxy is made of, or a name of one.
-func (s *state) putProxy(p keyParts, e Entry) (touch, error) {
+func (s *state) putProxy(p keyParts, e Entry) error {
 	if p.kind == KindProxyName {
-		owners, err := s.proxies.putName(p.name, e)
-		return touch{proxies: owners}, err
+		_, err := s.proxies.putName(p.name, e)
+		return err
 	}
 	next := s.proxies.copyOf(p.proxy)
 	var err error
@@ -187,15 +168,16 @@ func (s *state) putProxy(p keyParts, e Entry) (touch, error) {
 	case KindProxyReport:
 		err = putWord(&next.Reports, e, p, proxyReportedBy)
 	}
-	if err != nil {
-		return touch{}, err
+	if err == nil {
+		s.proxies.swap(next)
 	}
-	return s.swapProxy(next), nil
+	return err
 }
 
-func (s *state) removeProxy(p keyParts) touch {
+func (s *state) removeProxy(p keyParts) {
 	if p.kind == KindProxyName {
-		return touch{proxies: s.proxies.removeName(p.name)}
+		s.proxies.removeName(p.name)
+		return
 	}
 	next := s.proxies.copyOf(p.proxy)
 	switch p.kind {
@@ -208,12 +190,5 @@ func (s *state) removeProxy(p keyParts) touch {
 	case KindProxyReport:
 		next.Reports = withoutRecord(next.Reports, placeOf{host: p.host}, proxyReportedBy)
 	}
-	return s.swapProxy(next)
-}
-
-func (s *state) swapProxy(next *Proxy) touch {
-	before := s.proxies.all[next.ID].targets()
 	s.proxies.swap(next)
-	s.targeted.move(next.ID, before, next.targets())
-	return touch{proxies: []kurabe.ProxyID{next.ID}}
 }

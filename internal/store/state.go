@@ -13,7 +13,6 @@ type state struct {
 	instances shelf[kurabe.InstanceID, Instance, *Instance]
 	snapshots shelf[kurabe.SnapshotID, Snapshot, *Snapshot]
 	proxies   shelf[kurabe.ProxyID, Proxy, *Proxy]
-	targeted  links[kurabe.InstanceID, kurabe.ProxyID]    // proxies that lead to an instance
 	taken     links[kurabe.InstanceID, kurabe.SnapshotID] // snapshots of an instance
 	restored  links[kurabe.SnapshotID, kurabe.InstanceID] // instances made of a snapshot
 	copies    links[kurabe.SnapshotID, kurabe.SnapshotID] // copies of a snapshot
@@ -59,7 +58,6 @@ type touch struct {
 	all       bool
 	instances []kurabe.InstanceID
 	snapshots []kurabe.SnapshotID
-	proxies   []kurabe.ProxyID
 }
 
 func newState() *state {
@@ -67,7 +65,6 @@ func newState() *state {
 		instances:          newShelf[kurabe.InstanceID, Instance](),
 		snapshots:          newShelf[kurabe.SnapshotID, Snapshot](),
 		proxies:            newShelf[kurabe.ProxyID, Proxy](),
-		targeted:           links[kurabe.InstanceID, kurabe.ProxyID]{},
 		taken:              links[kurabe.InstanceID, kurabe.SnapshotID]{},
 		restored:           links[kurabe.SnapshotID, kurabe.InstanceID]{},
 		copies:             links[kurabe.SnapshotID, kurabe.SnapshotID]{},
@@ -125,7 +122,7 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		owners, err := s.snapshots.putName(p.name, e)
 		return touch{snapshots: owners}, err
 	case KindProxy, KindProxyName, KindProxyStatus, KindProxyAssignment, KindProxyReport:
-		return s.putProxy(p, e)
+		return touch{}, s.putProxy(p, e)
 	case KindHostReport:
 		return touch{all: true}, keep(s.hosts, p.host, e)
 	case KindLogReport:
@@ -198,7 +195,7 @@ func (s *state) remove(key string) touch {
 	case KindSnapshotName:
 		return touch{snapshots: s.snapshots.removeName(p.name)}
 	case KindProxy, KindProxyName, KindProxyStatus, KindProxyAssignment, KindProxyReport:
-		return s.removeProxy(p)
+		s.removeProxy(p)
 	case KindHostReport:
 		delete(s.hosts, p.host)
 		return touch{all: true}
@@ -280,9 +277,6 @@ func (p keyParts) touched() touch {
 	}
 	if p.snapshot != "" {
 		t.snapshots = []kurabe.SnapshotID{p.snapshot}
-	}
-	if p.proxy != "" {
-		t.proxies = []kurabe.ProxyID{p.proxy}
 	}
 	return t
 }

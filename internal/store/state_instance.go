@@ -144,8 +144,8 @@ func withoutKey(keys []string, key string) []string {
 }
 
 // swapInstance puts a new value in place. What was or is linked with it is dirty
-// too: snapshots of it, those that it was restored from, its read replicas, those that
-// it is one of, and the proxies that lead to it.
+// too: snapshots of it, those that it was restored from, its read replicas, and those that
+// it is one of.
 func (s *state) swapInstance(next *Instance) touch {
 	var before []kurabe.SnapshotID
 	var followed []kurabe.InstanceID
@@ -163,9 +163,6 @@ func (s *state) swapInstance(next *Instance) touch {
 	t.snapshots = append(append(t.snapshots, before...), after...)
 	for id := range s.taken[next.ID] {
 		t.snapshots = append(t.snapshots, id)
-	}
-	for id := range s.targeted[next.ID] {
-		t.proxies = append(t.proxies, id)
 	}
 	return t
 }

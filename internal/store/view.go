@@ -46,13 +46,12 @@ type View struct {
 
 // Dirty is what changed since the last TakeDirty, and what its plan depends on: an
 // instance with its snapshots and a snapshot with its instance, those restored from
-// it, its original and its copies, a proxy with its target. All says that everything has
+// it, its original and its copies. All says that everything has
 // to be looked at: at start, after a lost watch, when a host changed.
 type Dirty struct {
 	All       bool
 	Instances map[kurabe.InstanceID]struct{}
 	Snapshots map[kurabe.SnapshotID]struct{}
-	Proxies   map[kurabe.ProxyID]struct{}
 }
 
 // NewView returns an empty view; Run fills it.
@@ -170,7 +169,6 @@ func (v *View) markLocked(t touch) {
 	}
 	v.dirty.Instances = withAll(v.dirty.Instances, t.instances)
 	v.dirty.Snapshots = withAll(v.dirty.Snapshots, t.snapshots)
-	v.dirty.Proxies = withAll(v.dirty.Proxies, t.proxies)
 }
 
 func withAll[ID comparable](set map[ID]struct{}, ids []ID) map[ID]struct{} {

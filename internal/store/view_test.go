@@ -416,7 +416,6 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 		{"proxies", got.proxies.all, fresh.proxies.all},
 		{"proxies sorted", got.proxies.sorted, fresh.proxies.sorted},
 		{"proxies' owners", got.proxies.owners, fresh.proxies.owners},
-		{"targeted", got.targeted, fresh.targeted},
 		{"taken", got.taken, fresh.taken},
 		{"restored", got.restored, fresh.restored},
 		{"copies", got.copies, fresh.copies},

@@ -37,7 +37,16 @@ func Find(s dial.Server) ([]int, error) {
 	return find(procRoot, addresses, uint16(s.Port))
 }
 
-func find(root string, addresses []netip.Addr, port uint16) ([]int, error) {
+// Listeners gives the processes that listen at an address on this machine, whatever they are.
+func Listeners(s dial.Server) ([]int, error) {
+	addresses, err := local(s.Host)
+	if err != nil {
+		return nil, err
+	}
+	return listening(procRoot, addresses, uint16(s.Port))
+}
+
+func listening(root string, addresses []netip.Addr, port uint16) ([]int, error) {
 	at := netip.AddrPortFrom(addresses[0], port).String()
 	inodes := map[string]bool{}
 	for _, table := range []string{"tcp", "tcp6"} {
@@ -61,6 +70,14 @@ func find(root string, addresses []netip.Addr, port uint16) ([]int, error) {
 	if len(pids) == 0 {
 		return nil, fmt.Errorf("no process that listens at %s can be seen from here", at)
 	}
+	return pids, nil
+}
+
+func find(root string, addresses []netip.Addr, port uint16) ([]int, error) {
+	pids, err := listening(root, addresses, port)
+	if err != nil {
+		return nil, err
+	}
 	var names []string
 	for _, pid := range pids {
 		data, err := os.ReadFile(filepath.Join(root, strconv.Itoa(pid), "comm"))
@@ -70,7 +87,7 @@ func find(root string, addresses []netip.Addr, port uint16) ([]int, error) {
 		}
 		names = append(names, name)
 	}
-	return nil, fmt.Errorf("at %s listens %s, not the database server itself", at, strings.Join(names, ", "))
+	return nil, fmt.Errorf("at %s listens %s, not the database server itself", netip.AddrPortFrom(addresses[0], port), strings.Join(names, ", "))
 }
 
 // local resolves a host and says which of its addresses are this machine's.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
 
 	"kurabe/lab/dial"
@@ -61,6 +62,7 @@ const (
 // rdsTarget is a service with the RDS API.
 type rdsTarget struct {
 	client  api
+	proxies *proxies // nil where the lab makes none
 	options Options
 	kind    string
 	poll    time.Duration
@@ -92,15 +94,20 @@ func RDS(ctx context.Context, o Options) (Target, error) {
 }
 
 func newRDS(ctx context.Context, o Options) (*rdsTarget, error) {
-	client, err := newClient(ctx, o)
+	own, err := newClients(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	t, err := newRDSTarget(client, o)
-	if err == nil && o.Endpoint == "" {
+	t, err := newRDSTarget(own.client, o)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Endpoint == "":
 		t.kind, t.poll = KindRDS, pollFar
+	default:
+		t.proxies = own
 	}
-	return t, err
+	return t, nil
 }
 
 func newRDSTarget(client api, o Options) (*rdsTarget, error) {
@@ -119,8 +126,8 @@ func newRDSTarget(client api, o Options) (*rdsTarget, error) {
 	}, nil
 }
 
-// newClient finds credentials: those of the file that is named, else the usual ones.
-func newClient(ctx context.Context, o Options) (*rds.Client, error) {
+// newClients finds credentials: those of the file that is named, else the usual ones.
+func newClients(ctx context.Context, o Options) (*proxies, error) {
 	region := o.Region
 	if region == "" && o.Endpoint != "" {
 		region = "us-east-1" // of a service without a choice of them
@@ -146,12 +153,12 @@ func newClient(ctx context.Context, o Options) (*rds.Client, error) {
 	if c.Region == "" {
 		return nil, errors.New("no region is set: name it with --region, AWS_REGION or in the configuration of AWS")
 	}
-	return rds.NewFromConfig(c, func(r *rds.Options) {
+	client := rds.NewFromConfig(c, func(r *rds.Options) {
 		r.HTTPClient = ownBody{r.HTTPClient}
-		if o.Endpoint != "" {
-			r.BaseEndpoint = aws.String(o.Endpoint)
-		}
-	}), nil
+		r.BaseEndpoint = optional(o.Endpoint)
+	})
+	secrets := secretsmanager.NewFromConfig(c, func(s *secretsmanager.Options) { s.BaseEndpoint = optional(o.Endpoint) })
+	return &proxies{client, secrets}, nil
 }
 
 // explain cuts an error of the SDK down to what a person needs.

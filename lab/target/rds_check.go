@@ -66,8 +66,10 @@ func (t *rdsTarget) checkVariant(ctx context.Context, v study.Variant, s shape) 
 	switch {
 	case v.Endpoint == study.EndpointProxy && t.kind == KindRDS:
 		return "the lab cannot make a proxy of Amazon's, which needs a role and a secret: with the URL of a server as the target, the address of its proxy can be an endpoint", nil
-	case v.Endpoint == study.EndpointProxy:
+	case v.Endpoint == study.EndpointProxy && t.proxies == nil:
 		return "the service has no proxy of its own", nil
+	case v.Endpoint == study.EndpointProxy:
+		return t.hasProxies(ctx)
 	}
 	if _, ours := betweenKinds[v.Endpoint]; v.Endpoint != "" && !ours {
 		return fmt.Sprintf("endpoint %s stands before another server: here every trial has a new one, which it does not know", v.Endpoint), nil

@@ -35,17 +35,10 @@ func (t *rdsTarget) Close(ctx context.Context) error {
 // what it removed, and what it kept and why. Whether a study still runs it knows of this
 // machine only: what belongs to a lab on another one goes with Options.Others.
 func CleanRDS(ctx context.Context, o Options) ([]string, error) {
-	client, err := newClient(ctx, o)
-	if err != nil {
-		return nil, err
-	}
 	o.Engine = study.Postgres // any: nothing is created
-	t, err := newRDSTarget(client, o)
+	t, err := newRDS(ctx, o)
 	if err != nil {
 		return nil, err
-	}
-	if o.Endpoint == "" {
-		t.kind, t.poll = KindRDS, pollFar
 	}
 	return t.sweep(ctx, func(_, whose string) string { return keep(whose, t.owner, o.Others) })
 }
@@ -84,6 +77,7 @@ func (t *rdsTarget) sweep(ctx context.Context, stays func(id, owner string) stri
 		remove func(context.Context, string) error
 		wait   func(context.Context, string) error
 	}{
+		{t.leftSecrets, t.removeProxy, nil},
 		{t.instances, t.destroy, t.gone},
 		{t.snapshots, t.deleteSnapshot, t.snapshotGone},
 		{t.parameterGroups, t.deleteGroup, nil},

@@ -189,12 +189,20 @@ func (t *rdsTarget) lease(ctx context.Context, v study.Variant, name, group stri
 		return nil, err
 	}
 	lease := &Lease{Server: direct, Direct: direct, Settings: show(have)}
-	end, err := lease.put(ctx, v, t.options.Folder)
+	end, err := t.way(ctx, lease, v, name)
 	if err != nil {
 		return nil, err
 	}
 	lease.Release = func(ctx context.Context) error { return errors.Join(end(ctx), t.release(ctx)) }
 	return lease, nil
+}
+
+// way puts in between of clients and server whatever a variant has there.
+func (t *rdsTarget) way(ctx context.Context, l *Lease, v study.Variant, instance string) (end func(context.Context) error, err error) {
+	if v.Endpoint == study.EndpointProxy {
+		return t.putProxy(ctx, l, instance)
+	}
+	return l.put(ctx, v, t.options.Folder)
 }
 
 // restore asks for an instance of the snapshot in a variant's shape. A host may have no

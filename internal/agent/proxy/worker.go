@@ -140,8 +140,8 @@ func (w *worker) attempt(ctx context.Context, a kurabe.ProxyAssignment) *kurabe.
 	}
 	for _, s := range steps {
 		if err := s.do(ctx, a); err != nil {
-			if ctx.Err() != nil {
-				return w.Failure
+			if cause := context.Cause(ctx); cause != nil && cause != context.DeadlineExceeded {
+				return w.Failure // a newer assignment, or the end of the agent
 			}
 			w.Log.Warn("proxy not as assigned, retrying", "step", s.name, logkey.Error, err)
 			w.RestFor(unit.Backoff(w.Fails(kurabe.FailureOther, s.name, err.Error())))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe"
+	"kurabe/internal/event"
 )
 
 // World is everything that may influence the plan of one proxy. Records are read, never
@@ -44,6 +45,7 @@ type Result struct {
 	Status    *kurabe.ProxyStatus
 	// Gone: nothing of the proxy is left; its records are to be removed.
 	Gone    bool
+	Events  []kurabe.Event
 	Reasons []string
 	// LookAgain is when time alone can change the plan; zero: never.
 	LookAgain time.Time
@@ -124,6 +126,7 @@ func (d *draft) remove() {
 	if len(d.result.Withdrawn) == len(d.w.Orders) {
 		d.because("nothing of it is left on any host")
 		d.result.Gone = true
+		d.event(event.ProxyDeleted)
 	}
 }
 
@@ -153,6 +156,11 @@ func (d *draft) lookAgain(t time.Time) {
 	if d.result.LookAgain.IsZero() || t.Before(d.result.LookAgain) {
 		d.result.LookAgain = t
 	}
+}
+
+// event is told of the proxy by its name.
+func (d *draft) event(k event.Kind) {
+	d.result.Events = append(d.result.Events, k.With(d.w.Spec.Name).Told(d.w.Now, d.w.Spec.Name, string(d.w.Spec.ID)))
 }
 
 // state changes the state that users see.
@@ -190,6 +198,9 @@ func (d *draft) tell() {
 	done := r != nil && r.Done && r.Generation == d.next.Generation
 	switch {
 	case done:
+		if !slices.ContainsFunc(d.status.Endpoints, func(e kurabe.ProxyEndpointStatus) bool { return e.State == kurabe.ProxyAvailable }) {
+			d.event(event.ProxyCreated)
+		}
 		d.state(kurabe.ProxyAvailable, "")
 	case r != nil && r.Failure != nil:
 		d.state(d.changing(), r.Failure.Step+": "+r.Failure.Message)

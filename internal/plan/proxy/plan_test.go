@@ -275,6 +275,30 @@ func TestModified(t *testing.T) {
 	}
 }
 
+func messages(list []kurabe.Event) []string {
+	var out []string
+	for _, e := range list {
+		out = append(out, e.Message)
+	}
+	return out
+}
+
+// The event of its creation is told once, when clients can log in.
+func TestCreatedIsTold(t *testing.T) {
+	w := world()
+	var told []string
+	for range 4 {
+		told = append(told, messages(Next(w).Events)...)
+		w = w.then(t)
+	}
+	status := *w.Status
+	status.State = kurabe.ProxyInsufficientResource
+	w.Status = &status
+	if told = append(told, messages(Next(w).Events)...); !slices.Equal(told, []string{"RDS created DB proxy p"}) {
+		t.Errorf("told %q", told)
+	}
+}
+
 func TestDeleted(t *testing.T) {
 	w := world().settled(t)
 	spec := *w.Spec
@@ -284,7 +308,7 @@ func TestDeleted(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	w = w.then(t)
-	if r := Next(w); !r.Gone {
+	if r := Next(w); !r.Gone || len(r.Events) != 1 || r.Events[0].Message != "RDS deleted DB proxy p" {
 		t.Errorf("%+v", r)
 	}
 	never := world()

@@ -94,7 +94,7 @@ func (o *Opener) login(dialed *eventloop.Dialed, settings *proxy.Settings, user 
 		if answer[0] != 'S' {
 			return nil, errors.New("the database does not speak TLS")
 		}
-		encrypted = tls.Client(dialed, settings.ServerTLS)
+		encrypted = tls.Client(dialed, settings.ServerTLSAt(dialed.RemoteAddr()))
 		if err := encrypted.Handshake(); err != nil {
 			return nil, fmt.Errorf("TLS with the database: %w", err)
 		}

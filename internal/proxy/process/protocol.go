@@ -7,6 +7,7 @@ import (
 	"kurabe/internal/proxy"
 	"kurabe/internal/proxy/eventloop"
 	"kurabe/internal/proxy/pool"
+	"kurabe/internal/proxy/postgres"
 )
 
 // loginOpener is a pool's Opener by settings that change.
@@ -25,7 +26,13 @@ type protocol struct {
 	goodbye  []byte
 }
 
-var protocols = map[kurabe.EngineName]protocol{}
+var protocols = map[kurabe.EngineName]protocol{
+	kurabe.Postgres: {
+		opener:   func(s *proxy.Settings) loginOpener { return postgres.NewOpener(s) },
+		frontend: func(l *eventloop.Loop, p *pool.Pool, s *proxy.Settings) proxy.Frontend { return postgres.New(l, p, s) },
+		database: "postgres", goodbye: []byte{'X', 0, 0, 0, 4},
+	},
+}
 
 // leave ends a session that nobody uses.
 func (p protocol) leave(o *pool.Opened) {
