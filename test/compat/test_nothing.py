@@ -34,7 +34,6 @@ def foreign(server, service, region=harness.REGION):
 CALLS = [
     ("iam", "get_user", {}), ("s3", "list_buckets", {}),
     ("lambda", "list_functions", {}), ("kms", "list_keys", {}), ("route53", "list_hosted_zones", {}),
-    ("secretsmanager", "list_secrets", {}),
 ]  # fmt: skip
 
 
