@@ -20,10 +20,10 @@ UNSUPPORTED = {
     "EnableGlobalWriteForwarding": True, "EnableHttpEndpoint": True,
     "EnableIAMDatabaseAuthentication": True, "EnableLimitlessDatabase": True, "EnableLocalWriteForwarding": True,
     "EngineLifecycleSupport": "open-source-rds-extended-support", "EngineMode": "serverless",
-    "GlobalClusterIdentifier": "g", "KmsKeyId": "k", "ManageMasterUserPassword": True, "MasterUserAuthenticationType": "iam-db-auth",
-    "MasterUserSecretKmsKeyId": "k", "NetworkType": "DUAL",
+    "GlobalClusterIdentifier": "g", "KmsKeyId": "k", "MasterUserAuthenticationType": "iam-db-auth",
+    "NetworkType": "DUAL",
     "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 31, "PubliclyAccessible": True,
-    "RdsCustomClusterConfiguration": {"InterconnectSubnetId": "s"}, "ReplicationSourceIdentifier": "s", "RotateMasterUserPassword": True,
+    "RdsCustomClusterConfiguration": {"InterconnectSubnetId": "s"}, "ReplicationSourceIdentifier": "s",
     "ScalingConfiguration": {"MinCapacity": 1}, "ServerlessV2ScalingConfiguration": {"MinCapacity": 1.0}, "StorageEncrypted": True,
     "VpcSecurityGroupIds": ["sg-12345678"], "WithExpressConfiguration": True, "EnableVPCNetworking": True, "EnableInternetAccessGateway": True,
 }  # fmt: skip
@@ -35,7 +35,8 @@ HONOURED = set(
     BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade
     CACertificateIdentifier Tags TagSpecifications ApplyImmediately NewDBClusterIdentifier SnapshotIdentifier RestoreType RestoreToTime
     UseLatestRestorableTime SourceDBClusterIdentifier SourceDbClusterResourceId PreSignedUrl SourceRegion EnablePerformanceInsights
-    MonitoringInterval MonitoringRoleArn EnableCloudwatchLogsExports CloudwatchLogsExportConfiguration""".split()
+    MonitoringInterval MonitoringRoleArn EnableCloudwatchLogsExports CloudwatchLogsExportConfiguration
+    ManageMasterUserPassword MasterUserSecretKmsKeyId RotateMasterUserPassword""".split()
 )
 
 

@@ -19,7 +19,7 @@ UNSUPPORTED = {
     "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 31,
     "DatabaseInsightsMode": "advanced",
     "PubliclyAccessible": True, "VpcSecurityGroupIds": ["sg-12345678"], "DBSecurityGroups": ["g"], "NetworkType": "DUAL",
-    "DedicatedLogVolume": True, "ManageMasterUserPassword": True, "MasterUserSecretKmsKeyId": "k", "RotateMasterUserPassword": True,
+    "DedicatedLogVolume": True,
     "MasterUserAuthenticationType": "iam-db-auth", "BackupTarget": "outposts", "EnableCustomerOwnedIp": True,
     "EngineLifecycleSupport": "open-source-rds-extended-support", "MultiTenant": True, "NcharCharacterSetName": "AL16UTF16",
     "DBSystemId": "s", "TdeCredentialArn": "a", "TdeCredentialPassword": "p", "Timezone": "UTC",
@@ -39,7 +39,8 @@ HONOURED = set(
     OptionGroupName DBSubnetGroupName BackupRetentionPeriod PreferredBackupWindow PreferredMaintenanceWindow
     MaxAllocatedStorage DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade CACertificateIdentifier LicenseModel
     Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart MultiAZ EnablePerformanceInsights
-    MonitoringInterval MonitoringRoleArn EnableCloudwatchLogsExports CloudwatchLogsExportConfiguration""".split()
+    MonitoringInterval MonitoringRoleArn EnableCloudwatchLogsExports CloudwatchLogsExportConfiguration
+    ManageMasterUserPassword MasterUserSecretKmsKeyId RotateMasterUserPassword""".split()
 )
 
 

@@ -34,7 +34,7 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 # The services behind the port, as botocore calls them. test_coverage compares them with the
 # service's own table.
-SERVICES = ["rds", "cloudwatch", "logs", "pi", "ec2", "resourcegroupstaggingapi", "sts", "sns", "kurabe"]
+SERVICES = ["rds", "cloudwatch", "logs", "pi", "ec2", "resourcegroupstaggingapi", "sts", "sns", "secretsmanager", "kurabe"]
 
 MODELS = str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "models")  # of our own
 os.environ["AWS_DATA_PATH"] = MODELS
@@ -182,13 +182,13 @@ def walk_structure(shape, element, path, problems):
 def document_problems(shape, value, path, problems):
     """What a JSON reply holds that the model does not know, or lacks."""
     kind = shape.type_name if shape else "structure"
-    types = {"structure": dict, "map": dict, "list": list, "string": str, "boolean": bool, "integer": int, "long": int}
+    types = {"structure": dict, "map": dict, "list": list, "string": str, "blob": str, "boolean": bool, "integer": int, "long": int}
     if kind == "timestamp" and shape.serialization.get("timestampFormat"):
         types["timestamp"] = str
     if value is None or getattr(shape, "is_document_type", False):
         return  # our own service has nulls for what is not there
     if not isinstance(value, types.get(kind, (int, float))):
-        problems.append(f"{path}: {value!r} is no {kind}")
+        problems.append(f"{path}: {value!r:.200} is no {kind}")
     elif kind == "structure":
         members = shape.members if shape else {}
         problems += [f"{path}: unknown member {name}" for name in value if name not in members]

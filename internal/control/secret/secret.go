@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"kurabe"
 	"kurabe/internal/control/scope"
@@ -215,8 +216,9 @@ func checkTags(tags []kurabe.Tag) error {
 	seen := map[string]bool{}
 	for _, tag := range tags {
 		n := len([]rune(tag.Key))
-		if n == 0 || n > 128 || len([]rune(tag.Value)) > 256 || strings.HasPrefix(strings.ToLower(tag.Key), "aws:") || seen[tag.Key] {
-			return invalid("The key of a tag has 1 to 128 characters, is there once and does not begin with aws:, and its value has at most 256 characters.")
+		if n == 0 || n > 128 || len([]rune(tag.Value)) > 256 || strings.HasPrefix(strings.ToLower(tag.Key), "aws:") || seen[tag.Key] ||
+			strings.ContainsFunc(tag.Key+tag.Value, unicode.IsControl) {
+			return invalid("The key of a tag has 1 to 128 characters, is there once and does not begin with aws:, and its value has at most 256; neither has control characters.")
 		}
 		seen[tag.Key] = true
 	}
