@@ -56,11 +56,12 @@ type client struct {
 	touchedAll    bool
 	pin           proxy.PinReason
 
-	named   map[string]*statement
-	unnamed unnamed
-	bound   pg.Marks // of the statement that was bound last
-	queries uint64
-	asked   time.Time
+	named     map[string]*statement
+	unnamed   unnamed
+	forgotten []forgotten // by the query that is under way
+	bound     pg.Marks    // of the statement that was bound last
+	queries   uint64
+	asked     time.Time
 }
 
 // idle says that nothing is under way and no transaction open.
@@ -180,6 +181,7 @@ func (c *client) Closed(*eventloop.Conn, error) {
 	for _, st := range c.named {
 		st.release()
 	}
+	c.forgot(false)
 	c.f.forget(c)
 }
 

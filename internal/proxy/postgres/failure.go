@@ -62,13 +62,22 @@ func (c *client) lost(s *server, err error) {
 	if s.pending.length > 0 || s.status != 'I' {
 		f.counters.TransactionsBroken++
 	}
-	open := s.status != 'I'
-	if open {
+	if s.status != 'I' && !s.ending() {
 		c.broken = untold
 	}
 	c.answerLost(s, failure)
 	c.barrier, c.asked = false, time.Time{}
 	c.conn.Resume()
+}
+
+// ending says that what is under way ends the transaction.
+func (s *server) ending() bool {
+	for i := range s.pending.length {
+		if s.pending.at(i).ends {
+			return true
+		}
+	}
+	return false
 }
 
 // lossOf tells what is known of what was under way.
@@ -225,11 +234,15 @@ func brokenFailure() *pg.Failure {
 		Hint: "Nothing of the transaction was committed: repeat it."}
 }
 
+func abortedFailure() *pg.Failure {
+	return &pg.Failure{Severity: "ERROR", Code: codeAborted, Message: "current transaction is aborted, commands ignored until end of transaction block"}
+}
+
 // abort refuses a statement of a failed transaction.
 func (c *client) abort(kind byte) {
 	failure := brokenFailure()
 	if c.broken == told {
-		failure = &pg.Failure{Severity: "ERROR", Code: codeAborted, Message: "current transaction is aborted, commands ignored until end of transaction block"}
+		failure = abortedFailure()
 	}
 	c.broken = told
 	c.refuseWith(kind, failure)

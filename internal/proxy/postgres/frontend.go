@@ -34,6 +34,7 @@ type Frontend struct {
 	clients    []*client // in no order
 	keys       map[uint64]*client
 	statements map[string]*statement // by text and types
+	taken      *statement            // nothing, which can be prepared always
 	greetings  map[string]*greeting
 	verifiers  map[string]*scram.Keys // by user
 	unknown    []byte                 // makes the salts of users that do not exist
@@ -53,6 +54,7 @@ func New(loop *eventloop.Loop, p *pool.Pool, s *proxy.Settings) *Frontend {
 		verifiers: map[string]*scram.Keys{}, unknown: make([]byte, 32),
 	}
 	rand.Read(f.unknown)
+	f.taken = f.statementOf(make([]byte, 3), false)
 	f.counters.Pins = map[proxy.PinReason]uint64{}
 	f.Apply(s)
 	return f

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"strings"
@@ -113,6 +114,7 @@ func (o *Opener) login(dialed *eventloop.Dialed, settings *proxy.Settings, user 
 		return nil, err
 	}
 	s := l.server
+	s.base = maps.Clone(s.parameters)
 	return &pool.Opened{Dialed: dialed, Encrypted: encrypted, Session: s, Handler: func(p *pool.Server) eventloop.Handler {
 		s.Server = p
 		return s

@@ -26,11 +26,13 @@ type request struct {
 	quiet   bool // the answer is not the client's, nor is an error
 	hidden  bool // the answer is not the client's
 	commits bool // it may commit
-	begins  bool
+	ends    bool // it ends the transaction, one way or the other
 	alters  bool // it names a prepared statement of the connection: after an error nobody knows
+	failed  bool // an error was an answer
 	answer  byte // of given
 	named   *statement
-	name    string // the client's for it
+	taken   *statement // it will fail, because the client has a statement of this name
+	name    string     // the client's for it
 	own     *own
 }
 

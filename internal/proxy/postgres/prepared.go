@@ -62,7 +62,23 @@ type prepared struct {
 
 type preparedEntry struct {
 	statement    *statement
+	confirmed    bool   // the server has answered
+	series       uint64 // in which it was asked for
 	newer, older *preparedEntry
+}
+
+// unsure says that a statement was asked for in a series before, without an answer yet. Should
+// it fail, what is sent now would not fail with it.
+func (s *server) unsure(st *statement) bool {
+	e := s.prepared.entries[st]
+	return e != nil && !e.confirmed && e.series != s.series
+}
+
+// confirm notes that the server has a statement.
+func (p *prepared) confirm(st *statement) {
+	if e := p.entries[st]; e != nil {
+		e.confirmed = true
+	}
 }
 
 // use says whether the connection has the statement, and notes that it is used.
@@ -80,7 +96,7 @@ func (p *prepared) use(st *statement) bool {
 
 // add notes a statement, and gives the one that has to make room for it, which the caller
 // releases.
-func (p *prepared) add(st *statement) (evicted *statement) {
+func (p *prepared) add(st *statement, series uint64) (evicted *statement) {
 	if p.entries == nil {
 		p.entries = map[*statement]*preparedEntry{}
 	}
@@ -90,7 +106,7 @@ func (p *prepared) add(st *statement) (evicted *statement) {
 		delete(p.entries, evicted)
 	}
 	st.refs++
-	e := &preparedEntry{statement: st}
+	e := &preparedEntry{statement: st, series: series}
 	p.entries[st] = e
 	p.link(e)
 	return evicted
@@ -142,7 +158,7 @@ func (s *server) has(st *statement, alone bool) {
 		return
 	}
 	b := st.of.scratch[:0]
-	if evicted := s.prepared.add(st); evicted != nil {
+	if evicted := s.prepared.add(st, s.series); evicted != nil {
 		b = pg.AppendNamed(b, 'C', 'S', evicted.name)
 		evicted.release()
 		s.send(request{kind: closing, hidden: true})
@@ -179,4 +195,22 @@ func (c *client) unnameAll() {
 	}
 	c.named = nil
 	c.unnamed.valid = false
+}
+
+// forgotten is a statement that a query deallocates.
+type forgotten struct {
+	name      string
+	statement *statement
+}
+
+// forgot is called when the query has been answered.
+func (c *client) forgot(failed bool) {
+	for _, x := range c.forgotten {
+		if failed && c.named[x.name] == nil && c.named != nil {
+			c.named[x.name] = x.statement
+		} else {
+			x.statement.release()
+		}
+	}
+	c.forgotten = nil
 }

@@ -72,7 +72,7 @@ func (c *client) extended(kind byte, size int, rest []byte, whole bool) int {
 	case 'E':
 		c.queries++
 		c.f.counters.Queries++
-		s.send(request{kind: execute, commits: c.bound&pg.MarkCommit != 0, begins: c.bound&pg.MarkBegin != 0})
+		s.send(request{kind: execute, commits: c.bound&pg.MarkCommit != 0, ends: c.bound&pg.MarkEnd != 0})
 	case 'F':
 		s.send(request{kind: query})
 	case 'c', 'f':
@@ -134,7 +134,7 @@ func (c *client) query(size int, rest []byte, whole bool) int {
 	c.f.scanner.Reset(s.backslash())
 	c.f.scanner.Feed(text)
 	effects := c.f.scanner.End()
-	r := request{kind: query, commits: effects.Marks&pg.MarkCommit != 0, begins: effects.Marks&pg.MarkBegin != 0}
+	r := request{kind: query, commits: effects.Marks&pg.MarkCommit != 0, ends: effects.Marks&pg.MarkEnd != 0}
 	if !effects.Nothing() {
 		c.effect(effects)
 		if renamed := c.rename(text, effects, true); renamed != nil {
@@ -201,7 +201,8 @@ func (c *client) rename(text []byte, e pg.Effects, alone bool) []byte {
 		done = span.End
 		if e.Marks&pg.MarkDeallocate != 0 {
 			c.server.prepared.forget(st)
-			c.unname(name)
+			delete(c.named, name)
+			c.forgotten = append(c.forgotten, forgotten{name, st})
 		}
 	}
 	if renamed == nil {
@@ -228,18 +229,18 @@ func (c *client) parse(size int, rest []byte, whole bool) int {
 		return size
 	}
 	c.clock()
-	if st := c.named[string(name)]; st != nil {
-		// The server refuses it, as it would without us: the name is taken.
-		s.has(st, false)
-		s.send(request{kind: parse})
-		s.Conn.Write(st.appendParse(c.f.scratch[:0]))
-		return size
+	if c.named[string(name)] != nil {
+		return c.parseTaken(size, string(name), body)
 	}
 	if len(c.named) >= namedMax {
 		c.fatal("53200", "too many prepared statements")
 		return 0
 	}
 	st := c.f.statementOf(body, s.backslash())
+	if s.unsure(st) {
+		st.release()
+		return c.await()
+	}
 	if st.effects.Prepared != nil {
 		// Its text names others, which have other names on servers.
 		st.release()
@@ -253,10 +254,10 @@ func (c *client) parse(size int, rest []byte, whole bool) int {
 	}
 	c.named[string(name)] = st
 	if s.prepared.use(st) {
-		c.provide('1', request{name: string(name)})
+		c.provide('1', request{name: string(name), ends: st.effects.Marks&pg.MarkEnd != 0 || st.effects.Statements == 0})
 		return size
 	}
-	if evicted := s.prepared.add(st); evicted != nil {
+	if evicted := s.prepared.add(st, s.series); evicted != nil {
 		s.send(request{kind: closing, hidden: true})
 		s.Conn.Write(pg.AppendNamed(c.f.scratch[:0], 'C', 'S', evicted.name))
 		evicted.release()
@@ -264,6 +265,28 @@ func (c *client) parse(size int, rest []byte, whole bool) int {
 	s.send(request{kind: parse, named: st, name: string(name)})
 	s.Conn.Write(st.appendParse(c.f.scratch[:0]))
 	return size
+}
+
+// parseTaken has the server refuse a name that is taken, for whatever reason comes first there:
+// the statement is parsed under a name that the connection has.
+func (c *client) parseTaken(size int, name string, body []byte) int {
+	s, taken := c.server, c.f.taken
+	if s.unsure(taken) {
+		return c.await()
+	}
+	s.has(taken, false)
+	s.send(request{kind: parse, taken: taken, name: name})
+	b := pg.AppendHeader(c.f.scratch[:0], 'P', pg.HeaderBytes+len(taken.name)+1+len(body))
+	s.Conn.Write(append(append(append(b, taken.name...), 0), body...))
+	return size
+}
+
+// await leaves the message until the server has answered everything before it.
+func (c *client) await() int {
+	c.barrier = true
+	c.conn.Pause(false)
+	c.server.Conn.Write(pg.AppendHeader(c.f.scratch[:0], 'H', pg.HeaderBytes))
+	return 0
 }
 
 // parseUnnamed sends the statement as it is, and keeps it for another connection.
@@ -283,6 +306,7 @@ func (c *client) parseUnnamed(body, message []byte) {
 	s.unnamed, s.version = c, u.version
 	if renamed := c.rename(text, u.effects, false); renamed != nil {
 		u.body = append(append(append(u.body[:0], renamed...), 0), types...)
+		c.forgot(false)
 		s.send(request{kind: parse, alters: true})
 		s.Conn.Write(c.appendUnnamed(c.f.scratch[:0]))
 		return
@@ -339,6 +363,9 @@ func (c *client) bindTo(size int, rest []byte) int {
 		return 0
 	}
 	c.clock()
+	if st := c.named[string(name)]; st != nil && c.server.unsure(st) {
+		return c.await()
+	}
 	there, st, e := c.use(name)
 	c.bound = 0
 	if e != nil {
@@ -387,6 +414,8 @@ func (c *client) describeOrClose(kind byte, size int, rest []byte, whole bool) i
 		s.send(request{kind: closing})
 	case kind == 'C':
 		s.send(request{kind: closing})
+	case what == 'S' && st != nil && s.unsure(st):
+		return c.await()
 	case what == 'S':
 		there, st, _ := c.use(name)
 		s.send(request{kind: describe, named: st})

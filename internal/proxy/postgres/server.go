@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -32,8 +33,10 @@ type server struct {
 	held     bool // is lent again when they have arrived
 	passing  int  // bytes of a message that flow to the client
 	hiding   bool // they do not
+	muted    bool // nothing reaches the client until ReadyForQuery
 	dying    *pg.Failure
 
+	base       map[string]string // parameters at the login
 	parameters map[string]string // as last reported, names in lower case
 	spellings  map[string]string
 	reported   []string // names in the order of the login
@@ -42,6 +45,8 @@ type server struct {
 	discarded  bool      // DISCARD ALL is being answered
 
 	prepared prepared
+	series   uint64  // of requests up to a Sync or query
+	instead  []byte  // of a message that is not forwarded
 	unnamed  *client // whose unnamed statement it has
 	version  uint64  // of it
 }
@@ -51,6 +56,9 @@ func (s *server) send(r request) {
 	if s.pending.length >= pendingMax {
 		s.Conn.Reset()
 		return
+	}
+	if r.kind == query || r.kind == syncing || r.kind == ours {
+		s.series++
 	}
 	s.pending.push(r)
 }
@@ -105,10 +113,12 @@ func (s *server) Data(_ *eventloop.Conn, data []byte) int {
 		}
 		n := min(size, len(rest))
 		forward, after := s.answer(kind, rest[pg.HeaderBytes:n])
+		forward = forward && (!s.muted || kind == 'Z')
 		s.passing, s.hiding = size-n, !forward
 		if !forward {
 			s.give(data[from:used])
-			from = used + n
+			s.give(s.instead)
+			s.instead, from = nil, used+n
 		}
 		used += n
 		if after {
@@ -136,6 +146,9 @@ func (s *server) answer(kind byte, body []byte) (forward, after bool) {
 	switch kind {
 	case 'S':
 		s.reports(body)
+		if s.instead != nil {
+			return false, false
+		}
 		return s.client != nil && s.client.phase == serving && !s.owns(), false
 	case 'N', 'A':
 		return s.client != nil && s.client.phase == serving && !s.owns(), false
@@ -162,6 +175,7 @@ func (s *server) answer(kind byte, body []byte) (forward, after bool) {
 		expected = front.kind == describe
 	case '1':
 		expected = front.kind == parse
+		s.prepared.confirm(front.named)
 		forward = !front.quiet && !front.hidden
 	case '2':
 		expected = front.kind == bind
@@ -199,9 +213,12 @@ func (s *server) ready(front *request, body []byte) (forward, after bool) {
 		s.desynchronized("ReadyForQuery before the answers")
 		return false, false
 	}
-	s.status, s.skipping, s.copying = body[0], false, false
+	s.status, s.skipping, s.copying, s.muted = body[0], false, false, false
 	hidden := front != nil && front.quiet
 	if front != nil {
+		if front.alters && s.client != nil {
+			s.client.forgot(front.failed)
+		}
 		s.pending.pop()
 	}
 	return !hidden, true
@@ -245,8 +262,11 @@ func (s *server) failed(body []byte) (forward bool) {
 	}
 	s.copying = false
 	forward = !front.quiet
+	if (front.named != nil || front.taken != nil) && bytes.Contains(body, []byte(namePrefix)) {
+		s.instead, forward = s.rename(body, front), false
+	}
 	if front.alters {
-		s.doubtful = true
+		s.doubtful, front.failed = true, true
 	}
 	if front.kind == query {
 		return forward
@@ -260,6 +280,23 @@ func (s *server) failed(body []byte) (forward bool) {
 	}
 	s.skipping = front == nil
 	return forward
+}
+
+// rename gives an ErrorResponse with the client's name of a prepared statement.
+func (s *server) rename(body []byte, r *request) []byte {
+	name, of := r.name, r.named
+	if r.taken != nil {
+		of = r.taken
+	}
+	if s.client != nil {
+		for known, st := range s.client.named {
+			if st == of && name == "" {
+				name = known
+			}
+		}
+	}
+	body = bytes.ReplaceAll(body, []byte(of.name), []byte(name))
+	return append(pg.AppendHeader(nil, 'E', pg.HeaderBytes+len(body)), body...)
 }
 
 // lost says that the server does not know a prepared statement that it should.
@@ -324,7 +361,14 @@ func (s *server) completed(body []byte) {
 // when nothing is left of the transaction.
 func (s *server) settle(ready bool) {
 	for front := s.pending.front(); front != nil && (front.kind == copyEnd || front.kind == given); front = s.pending.front() {
-		if front.kind == given && s.client != nil {
+		switch {
+		case front.kind != given || s.client == nil:
+		case front.answer == '1' && s.status == 'E' && !front.ends:
+			// The server would not parse in a transaction that has failed.
+			s.give(pg.AppendFailure(nil, abortedFailure()))
+			s.muted = true
+			s.dropped(front)
+		default:
 			s.client.conn.Write([]byte{front.answer, 0, 0, 0, 4})
 			if front.answer == '3' && front.named != nil {
 				front.named.release()
@@ -332,15 +376,15 @@ func (s *server) settle(ready bool) {
 		}
 		s.pending.pop()
 	}
-	if !ready || s.client == nil {
+	c := s.client
+	if c != nil && c.barrier && s.pending.length == 0 {
+		c.barrier = false
+		c.conn.Resume()
+	}
+	if !ready || c == nil {
 		return
 	}
-	c := s.client
 	if s.pending.length == 0 {
-		if c.barrier {
-			c.barrier = false
-			c.conn.Resume()
-		}
 		c.answered()
 	}
 	if s.discarded {
@@ -353,11 +397,14 @@ func (s *server) settle(ready bool) {
 // rest gives the connection back, if the client needs it no more.
 func (s *server) rest() {
 	c := s.client
-	if c == nil || s.pending.length > 0 || s.status != 'I' || s.skipping || c.passing > 0 || c.restoring || c.pin != "" || s.Conn.Closed() {
+	if c == nil || s.pending.length > 0 || s.status != 'I' || s.skipping || c.passing > 0 || c.restoring || s.Conn.Closed() {
 		return
 	}
-	if (len(c.touched) > 0 || c.touchedAll) && c.phase == serving {
+	if (c.touchedAll || len(c.touched) > 0 && c.pin == "") && c.phase == serving {
 		c.read()
+		return
+	}
+	if c.pin != "" {
 		return
 	}
 	c.server, s.client, s.synced = nil, nil, 0

@@ -141,6 +141,10 @@ func (c *client) read() {
 				return
 			}
 			c.found(found, all)
+			if text := s.difference(c.want); all && c.pin != "" && text != "" {
+				s.run(text, &own{})
+				s.took(c.want)
+			}
 			s.rest()
 		},
 	})
@@ -169,9 +173,6 @@ func (c *client) found(found map[string]string, all bool) {
 		c.want = c.startup
 	}
 	s.applied = nil
-	if all {
-		c.tell()
-	}
 }
 
 // unlisted are those of the touched settings, and of those that are set, that pg_settings does
@@ -217,7 +218,15 @@ func (s *server) reports(body []byte) {
 	}
 	s.parameters[lower] = string(value)
 	c := s.client
-	if c == nil || c.phase != serving || s.discarded || s.owns() || !settable[lower] {
+	if c == nil || c.phase != serving || s.owns() || !settable[lower] {
+		return
+	}
+	if asked, ok := c.startup.values[lower]; ok && (c.touchedAll || s.discarded) && asked != string(value) && s.base[lower] == string(value) {
+		// It has its default again: for the client, what its startup message asked for.
+		s.instead = pg.AppendParameter(nil, string(name), asked)
+		return
+	}
+	if s.discarded {
 		return
 	}
 	next := maps.Clone(c.want.values)

@@ -99,9 +99,9 @@ const (
 
 // Reset makes s ready for another text. backslash is standard_conforming_strings = off.
 func (s *Scanner) Reset(backslash bool) {
-	name := s.name[:0]
-	*s = Scanner{lexer: lexer{backslash: backslash}}
-	s.name = name
+	l := &s.lexer
+	l.backslash, l.state, l.escapes, l.depth, l.offset = backslash, inCode, false, 0, 0
+	s.Effects, s.statement = Effects{}, statement{name: s.name[:0]}
 }
 
 // Feed reads a piece.
@@ -137,7 +137,7 @@ func (s *Scanner) touch(name string) {
 // token is called for each token; text of words and names is in s.word.
 func (s *Scanner) token(kind tokenKind, symbol byte, start, end int) {
 	if symbol == ';' {
-		if s.mode == modeSetName || s.mode == modeResetName {
+		if s.mode == modeSetName || s.mode == modeSetValue || s.mode == modeResetName {
 			s.named(s.mode == modeResetName)
 		}
 		if s.tokens > 0 {

@@ -86,9 +86,19 @@ func (s *Scanner) take(text []byte) {
 		case inCode:
 			s.code(c, l.offset+i)
 		case inWord:
-			if classes[c]&isWord != 0 {
-				l.keep(lower(c))
-				continue
+			n := l.length
+			for classes[c]&isWord != 0 {
+				if n < wordBytesMax {
+					l.word[n] = lower[c]
+				}
+				n++
+				if i++; i == len(text) {
+					break
+				}
+				c = text[i]
+			}
+			if l.length = n; i == len(text) {
+				break
 			}
 			if c == '\'' && l.length == 1 && (l.word[0] == 'e') {
 				l.open(inString, l.offset+i)
@@ -125,12 +135,15 @@ func (s *Scanner) finish() {
 	s.token(tokenSymbol, ';', s.lexer.offset, s.lexer.offset)
 }
 
-func lower(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c + 'a' - 'A'
+// lower gives letters of ASCII in lower case, as the server does with names.
+var lower = func() (l [256]byte) {
+	for i := range l {
+		if l[i] = byte(i); i >= 'A' && i <= 'Z' {
+			l[i] += 'a' - 'A'
+		}
 	}
-	return c
-}
+	return l
+}()
 
 func (l *lexer) keep(c byte) {
 	if l.length < wordBytesMax {
@@ -161,7 +174,7 @@ func (s *Scanner) code(c byte, at int) {
 	switch {
 	case class&isFirst != 0:
 		l.open(inWord, at)
-		l.keep(lower(c))
+		l.keep(lower[c])
 	case class&isDigit != 0:
 		l.open(inNumber, at)
 	case c == '\'':

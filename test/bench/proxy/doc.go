@@ -1,0 +1,3 @@
+// Package proxy measures the connection proxy beside a direct connection and Debian's PgBouncer, in
+// one run of interleaved blocks.
+package proxy
