@@ -45,6 +45,7 @@ type client struct {
 	passing   int         // bytes of a message that flow to the server
 	dropping  bool        // they do not
 	scanning  *pg.Scanner // of a text that flows
+	due       bool        // it has server for a message that it has not sent yet
 	restoring bool        // its settings are being set on server
 	barrier   bool        // nothing is taken until the server has answered
 	failing   *pg.Failure // of its next statement
@@ -226,6 +227,7 @@ func (c *client) attach(p *pool.Server) bool {
 		c.introduce()
 		return false
 	}
+	c.due = true
 	return c.restore()
 }
 
