@@ -88,14 +88,18 @@ func (c *client) session() proxy.Session {
 
 // Data implements eventloop.Handler.
 func (c *client) Data(_ *eventloop.Conn, data []byte) int {
-	if c.phase != serving {
-		used := c.enter(data)
-		if c.phase != serving || c.conn.Paused() || c.conn.Closed() {
+	used := 0
+	for c.phase != serving {
+		if used == len(data) {
 			return used
 		}
-		return used + c.serve(data[used:])
+		n := c.enter(data[used:])
+		used += n
+		if n == 0 || c.conn.Paused() || c.conn.Closed() {
+			return used
+		}
 	}
-	return c.serve(data)
+	return used + c.serve(data[used:])
 }
 
 // serve takes messages of a client that is logged in.
