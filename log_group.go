@@ -46,8 +46,11 @@ var logGroupName = regexp.MustCompile(`^[.\-_/#A-Za-z0-9]{1,512}$`)
 
 // CheckLogGroupName says why a group cannot have a name.
 func CheckLogGroupName(name string) error {
+	if len(name) > LogNameMax {
+		return Errorf(CodeInvalidParameterValue, "1 validation error detected: Value '%.1000s' at 'logGroupName' failed to satisfy constraint: Member must have length less than or equal to %d", name, LogNameMax)
+	}
 	if !logGroupName.MatchString(name) {
-		return Errorf(CodeInvalidParameterValue, "1 validation error detected: Value '%.100s' at 'logGroupName' failed to satisfy constraint: Member must satisfy regular expression pattern: [\\.\\-_/#A-Za-z0-9]+ and have length less than or equal to %d", name, LogNameMax)
+		return Errorf(CodeInvalidParameterValue, "1 validation error detected: Value '%.100s' at 'logGroupName' failed to satisfy constraint: Member must satisfy regular expression pattern: [\\.\\-_/#A-Za-z0-9]+", name)
 	}
 	return nil
 }

@@ -90,6 +90,7 @@ func (c *Control) modifyPassword(s *kurabe.InstanceSpec, m InstanceChange, chang
 	}
 	l := secret.Login{User: s.MasterUsername, Password: password, Seq: s.Password.Seq}
 	if managed {
+		faultpoint.Reach("before", "rotate-secret")
 		return c.Secrets.Rotate(change, r, l)
 	}
 	return c.Secrets.AddMaster(change, *s, m.Managed.Key, l)

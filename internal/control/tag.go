@@ -13,7 +13,7 @@ import (
 // the code that says that one was not found.
 var absent = map[string]kurabe.Code{
 	"secgrp": kurabe.CodeSecurityGroupNotFound, "ri": kurabe.CodeResourceNotFound,
-	"target-group": kurabe.CodeResourceNotFound, "cluster-auto-backup": kurabe.CodeResourceNotFound,
+	"target-group": kurabe.CodeProxyTargetGroup, "cluster-auto-backup": kurabe.CodeResourceNotFound,
 	"cluster-endpoint": kurabe.CodeResourceNotFound, "deployment": kurabe.CodeResourceNotFound,
 	"auto-backup": kurabe.CodeResourceNotFound, "cev": kurabe.CodeResourceNotFound, "snapshot-tenant-database": kurabe.CodeResourceNotFound,
 }
@@ -54,7 +54,7 @@ func (c *Control) Tags(arn string) ([]kurabe.Tag, error) {
 		if tags, ok := c.ProxyTags(name); ok {
 			return tags, nil
 		}
-		return nil, kurabe.Errorf(kurabe.CodeResourceNotFound, "%s not found.", arn)
+		return nil, kurabe.Errorf(kurabe.CodeProxyNotFound, "%s not found.", arn)
 	case "og":
 		_, err := c.OptionGroup(name)
 		return nil, err

@@ -46,6 +46,8 @@ type world struct {
 	view  *store.View
 	topic kurabe.Topic
 	stop  func() // of the Deliverer that runs
+	// transport, where it is not nil, is in the place of the network.
+	transport http.RoundTripper
 }
 
 // failing is a store whose writes can be made to fail.
@@ -100,6 +102,9 @@ func (w *world) start() {
 			return &Signer{testKey(), "https://service/x.pem", time.Now().Add(time.Hour)}, nil
 		},
 	})
+	if w.transport != nil {
+		d.client = &http.Client{Transport: w.transport}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -249,6 +254,17 @@ func TestHandshake(t *testing.T) {
 	w.await("the queue to be empty", w.emptied)
 	if len(s.all()) != 2 {
 		t.Errorf("sent %+v", s.texts())
+	}
+	// When a link has ended it, it is told so, and can take that back.
+	r, _ = w.view.Subscription(w.topic.ID, "s-1")
+	sub.ConfirmedAt, sub.EndedAt, sub.Token = time.Time{}, time.Now(), "other"
+	w.commit(store.NewChange().PutSubscription(sub, r.ModRevision))
+	w.publish("too late")
+	w.await("the last word", func() bool { return len(s.all()) == 3 && len(other.all()) == 3 })
+	if third := s.all()[2]; third.Type != typeEnded || third.Token != "other" || !strings.Contains(third.SubscribeURL, "Action=ConfirmSubscription&Token=other") {
+		t.Errorf("sent %+v", third)
+	} else {
+		verify(t, third)
 	}
 }
 

@@ -26,6 +26,19 @@ type Retry struct {
 // machine takes to start.
 var defaultRetry = Retry{MinDelayTarget: 5, MaxDelayTarget: 300, NumRetries: 25, NumNoDelayRetries: 3, NumMinDelayRetries: 2, NumMaxDelayRetries: 9, BackoffFunction: "geometric"}
 
+// snsRetry is SNS's own, of which a policy has the members that it does not name.
+var snsRetry = Retry{MinDelayTarget: 20, MaxDelayTarget: 20, NumRetries: 3, BackoffFunction: "linear"}
+
+// UnmarshalJSON reads a policy of retries. Without SNS's members for those that are missing, a policy of
+// ten retries would contradict the default's fourteen with a fixed delay.
+func (r *Retry) UnmarshalJSON(data []byte) error {
+	type plain Retry
+	read := plain(snsRetry)
+	err := strict(string(data), &read)
+	*r = Retry(read)
+	return err
+}
+
 // backoffs give a part from 0 to 1 of the way from the least delay to the longest one, at step n
 // of last. Geometric is apart.
 var backoffs = map[string]func(n, last float64) float64{
@@ -135,8 +148,7 @@ func (p Policy) check() error {
 	return p.Retry.check()
 }
 
-// ParsePolicy reads the DeliveryPolicy of a subscription, "" for none. Members that a retry
-// policy lacks are those of the default.
+// ParsePolicy reads the DeliveryPolicy of a subscription, "" for none. Without a retry policy it is the default's.
 func ParsePolicy(text string) (p Policy, err error) {
 	if text == "" {
 		return p, nil

@@ -1,9 +1,15 @@
 package notify
 
 import (
+	"encoding/json"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"kurabe/internal/event"
 )
 
 // The default outlives a subscriber that answers 500 for an hour, in pauses that never shrink.
@@ -53,7 +59,7 @@ func TestDelays(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	for text, why := range map[string]string{
 		`x`: "form", `{"healthyRetryPolicy":{"minDelayTarget":0}}`: "minDelayTarget", `{"healthyRetryPolicy":{"numRetries":101}}`: "numRetries",
-		`{"healthyRetryPolicy":{"numRetries":2}}`: "parts", `{"healthyRetryPolicy":{"backoffFunction":"x"}}`: "backoffFunction",
+		`{"healthyRetryPolicy":{"numRetries":2,"numNoDelayRetries":3}}`: "parts", `{"healthyRetryPolicy":{"retries":2}}`: "form", `{"healthyRetryPolicy":{"backoffFunction":"x"}}`: "backoffFunction",
 		`{"throttlePolicy":{"maxReceivesPerSecond":0}}`: "maxReceivesPerSecond", `{"requestPolicy":{"headerContentType":"a\r\nb"}}`: "none of SNS's",
 		`{"other":1}`: "form", `{}{}`: "follows", `{"sicklyRetryPolicy":{}}`: "not offered",
 	} {
@@ -67,6 +73,10 @@ func TestPolicies(t *testing.T) {
 		if p := Effective(strings.ReplaceAll(topic, "%v", overriding), own); p.Retry.NumRetries != want {
 			t.Errorf("overrides disabled %s: %d retries", overriding, p.Retry.NumRetries)
 		}
+	}
+	few := `{"healthyRetryPolicy":{"numRetries":10,"minDelayTarget":1,"maxDelayTarget":2}}`
+	if p, err := ParsePolicy(few); err != nil || p.Retry.NumNoDelayRetries != 0 || p.Retry.BackoffFunction != "linear" {
+		t.Errorf("the others are SNS's: %+v, %v", p.Retry, err)
 	}
 	if p := Effective("", ""); *p.Retry != defaultRetry {
 		t.Errorf("default %+v", p.Retry)
@@ -87,5 +97,61 @@ func FuzzPolicy(f *testing.F) {
 				t.Fatalf("pause %s", d)
 			}
 		}
+	})
+}
+
+// sick is a subscriber that answers 500 up to a time.
+type sick struct {
+	until time.Time
+	mu    sync.Mutex
+	got   []document
+}
+
+func (s *sick) RoundTrip(r *http.Request) (*http.Response, error) {
+	var d document
+	if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got = append(s.got, d)
+	code := http.StatusOK
+	if time.Now().Before(s.until) {
+		code = http.StatusInternalServerError
+	}
+	return &http.Response{StatusCode: code, Body: http.NoBody, Header: http.Header{}, Request: r}, nil
+}
+
+// A subscriber that answers 500 for most of an hour is sent the first notification again and again, with its id, and
+// then everything in order. One that goes on for longer is given up, with an event and a count.
+func TestHourOf500(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := &sick{until: time.Now().Add(50 * time.Minute)}
+		w.transport = s
+		sub := w.subscribe("s-1", "http://subscriber.example/", nil)
+		w.start()
+		first := w.publish("1")
+		w.publish("2")
+		time.Sleep(time.Hour)
+		if len(s.got) < 10 || s.got[len(s.got)-1].Message != "2" {
+			t.Fatalf("sent %d", len(s.got))
+		}
+		for n, d := range s.got[:len(s.got)-1] {
+			if d.MessageID != first || d.Message != "1" {
+				t.Errorf("attempt %d is of %s", n, d.Message)
+			}
+		}
+		s.until, s.got = time.Now().Add(24*time.Hour), nil
+		w.publish("3")
+		w.publish("4")
+		time.Sleep(90 * time.Minute)
+		if c := w.view.DeliveryCursor(sub); c.GivenUp != 2 || !w.emptied() || len(s.got) > 2+2*defaultRetry.NumRetries {
+			t.Errorf("%d attempts; %+v", len(s.got), c)
+		}
+		if e := w.eventOf(); e.ID != event.NotificationsGivenUp.ID || !strings.Contains(e.Message, "answered 500") {
+			t.Errorf("told %+v", e)
+		}
+		w.stop()
 	})
 }

@@ -57,7 +57,11 @@
 //
 // A week of metrics ("week") is asked for over HTTP in each of CloudWatch's protocols.
 //
-// Notifications ("notify") are timed from before the request that publishes one to its arrival.
+// Exports of logs ("export") are priced by a server that logs every statement, whose export is switched on in
+// every other measurement.
+//
+// Notifications ("notify") are timed from before the request that publishes one, or that writes an event, to its
+// arrival.
 //
 // The lab's proof ("lab") turns the lab on itself: its generator against pgbench and
 // against a server that costs nothing, costs that are planted and have to be found, and

@@ -42,6 +42,7 @@ func parts(b *failover.Book) []bed.Part {
 		{Names: []string{"metrics"}, Run: metrics.Measure},
 		{Names: []string{"week"}, Run: metrics.Week},
 		{Names: []string{"queries"}, Run: logs.Queries},
+		{Names: []string{"export"}, Run: logs.Exports},
 		{Names: []string{"notify"}, Run: notify.Measure},
 		{Names: []string{"proxy"}, Run: proxy.Measure},
 		{Names: []string{"fleet"}, Run: fleet.Measure},
@@ -91,7 +92,7 @@ func exitOn(err error) {
 
 func parseFlags() (bed.Settings, error) {
 	var s bed.Settings
-	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,accounts,log,moment,service,metrics,week,queries,notify,proxy,fleet,lab,failover,hosts,replica,clusters (default: all)")
+	flag.StringVar(&s.Only, "only", "", "benchmarks to run, with commas: create,many,tpcb,select,sysbench,io,snapshot,accounts,log,moment,service,metrics,week,queries,export,notify,proxy,fleet,lab,failover,hosts,replica,clusters (default: all)")
 	flag.BoolVar(&s.Quick, "quick", false, "small sizes: shows that everything runs, not how fast")
 	flag.IntVar(&s.Blocks, "blocks", 0, "blocks of each comparison (default 8; 6 with --quick, the least that has an interval)")
 	flag.IntVar(&s.Seconds, "seconds", 0, "seconds of one measurement under load (default 8; 1 with --quick)")

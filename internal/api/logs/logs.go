@@ -157,10 +157,16 @@ func limit(asked *int32, most, normal int32) (int, error) {
 	if asked == nil {
 		n = normal
 	}
-	if n < 1 || n > most {
-		return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value from 1 to %d", n, most)
+	words, bound := "", int32(1)
+	switch {
+	case n < 1:
+		words = "greater"
+	case n > most:
+		words, bound = "less", most
+	default:
+		return int(n), nil
 	}
-	return int(n), nil
+	return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have value %s than or equal to %d", n, words, bound)
 }
 
 func milliseconds(at time.Time) *int64 { return aws.Int64(at.UnixMilli()) }

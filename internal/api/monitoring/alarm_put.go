@@ -179,11 +179,10 @@ func readMetric(a *kurabe.Alarm, in *cloudwatch.PutMetricAlarmInput) error {
 		q.Stat = *in.ExtendedStatistic
 	}
 	if stat, wrong := parseStatistic(q.Stat); wrong != "" || stat.distinct() != extended {
-		parameter := "Statistic"
 		if extended {
-			parameter = "ExtendedStatistic"
+			return fault.New(http.StatusBadRequest, "InvalidParameterValue", "The value %.40s for parameter ExtendedStatistic is not supported.", q.Stat)
 		}
-		return validation("The value %.40s for parameter %s is not supported: %s.", q.Stat, parameter, wrong)
+		return validation("The value %.40s for parameter Statistic is not supported: %s.", q.Stat, wrong)
 	}
 	if a.LowSamples != "" && !extended {
 		return validation("The parameter EvaluateLowSampleCountPercentile goes with a percentile in ExtendedStatistic.")

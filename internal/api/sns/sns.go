@@ -47,6 +47,7 @@ func API(topics topic.Topics) api.Service {
 		),
 		Errors: api.Errors{
 			kurabe.CodeInvalidParameterValue: {Code: "InvalidParameter", Status: 400},
+			kurabe.CodeInvalidParameterCombo: {Code: "ParameterValueInvalid", Status: 400},
 			kurabe.CodeResourceNotFound:      {Code: "NotFound", Status: 404},
 			kurabe.CodeThrottled:             {Code: "Throttled", Status: 429},
 			kurabe.CodeInternal:              {Code: "InternalError", Status: 500},
@@ -192,21 +193,15 @@ func (s service) publish(ctx context.Context, in *sns.PublishInput) (*sns.Publis
 	case in.TargetArn != nil:
 		arn = *in.TargetArn
 	}
-	if err := refuseFIFO(in.MessageGroupId, in.MessageDeduplicationId); err != nil {
-		return nil, err
+	// MessageGroupId of a standard topic is for queues, which share their consumers by it: nobody else sees it.
+	if in.MessageDeduplicationId != nil {
+		return nil, fault.New(http.StatusBadRequest, "InvalidParameter", "Invalid parameter: MessageDeduplicationId Reason: The request includes MessageDeduplicationId parameter that is not valid for this topic type")
 	}
 	id, err := s.topics.Publish(ctx, kurabe.Notification{
 		TopicARN: arn, Subject: aws.ToString(in.Subject), Message: aws.ToString(in.Message), MessageStructure: aws.ToString(in.MessageStructure),
 		Attributes: attributesOf(in.MessageAttributes),
 	})
 	return &sns.PublishOutput{MessageId: &id}, err
-}
-
-func refuseFIFO(group, deduplication *string) error {
-	if group != nil || deduplication != nil {
-		return fault.New(http.StatusBadRequest, "InvalidParameter", "Invalid parameter: MessageGroupId and MessageDeduplicationId are for FIFO topics, which are not offered")
-	}
-	return nil
 }
 
 func attributesOf(in map[string]types.MessageAttributeValue) map[string]kurabe.MessageAttribute {
@@ -258,6 +253,8 @@ func (s service) publishBatch(ctx context.Context, in *sns.PublishBatchInput) (*
 		switch kurabe.CodeOf(err) {
 		case kurabe.CodeThrottled:
 			code = "Throttled"
+		case kurabe.CodeInvalidParameterCombo:
+			code = "ParameterValueInvalid"
 		case kurabe.CodeUnavailable:
 			code, ours = "InternalError", true
 		case kurabe.CodeInternal:

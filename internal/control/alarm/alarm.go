@@ -128,11 +128,6 @@ func (c Alarms) Mute(ctx context.Context, names []string, muted bool) error {
 
 // Delete removes alarms, or none and says CodeResourceNotFound when one of them is not there.
 func (c Alarms) Delete(ctx context.Context, names []string) error {
-	for _, name := range names {
-		if _, err := c.find(name); err != nil {
-			return err
-		}
-	}
 	return c.each(ctx, names, func(change *store.Change, a store.Alarm) {
 		change.DeleteAlarm(a.Value.Name, a.ModRevision).AddAlarmEntry(c.Configured("deleted", a, c.Now()))
 	})

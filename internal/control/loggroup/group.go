@@ -158,16 +158,8 @@ func (g Groups) SetProtected(ctx context.Context, identifier string, protected b
 // AddTags sets tags: known keys get the new value.
 func (g Groups) AddTags(ctx context.Context, identifier string, tags []kurabe.Tag) error {
 	return g.modify(ctx, identifier, func(group *kurabe.LogGroup) error {
-		next := slices.Clone(group.Tags)
-		for _, t := range tags {
-			if n := slices.IndexFunc(next, func(o kurabe.Tag) bool { return o.Key == t.Key }); n >= 0 {
-				next[n] = t
-			} else {
-				next = append(next, t)
-			}
-		}
-		group.Tags = next
-		return kurabe.CheckTags(next)
+		group.Tags = kurabe.WithTags(group.Tags, tags)
+		return kurabe.CheckTags(group.Tags)
 	})
 }
 

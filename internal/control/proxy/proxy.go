@@ -281,7 +281,7 @@ func (c Proxies) EditProxyTags(ctx context.Context, id string, edit func([]kurab
 	return c.Update(ctx, func() (*store.Change, error) {
 		stored, at, ok := c.byID(id)
 		if !ok {
-			return nil, kurabe.Errorf(kurabe.CodeResourceNotFound, "%s not found.", id)
+			return nil, kurabe.Errorf(kurabe.CodeProxyNotFound, "%s not found.", c.ARN("db-proxy", id))
 		}
 		next := *stored.Spec
 		next.Endpoints = slices.Clone(next.Endpoints)

@@ -262,3 +262,22 @@ func TestRandomPassword(t *testing.T) {
 		}
 	}
 }
+
+// A state that was restored without the key of the service tells of it, and takes new values.
+func TestAnotherKey(t *testing.T) {
+	now := time.Now()
+	s, ctx := mustSecrets(t, &now), t.Context()
+	if _, _, err := s.Create(ctx, New{Name: "a", Value: text("one")}); err != nil || s.Foreign() != 0 {
+		t.Fatal(s.Foreign(), err)
+	}
+	s.Sealer = NewSealer([32]byte{8})
+	if _, err := s.Read(ctx, "a", "", ""); kurabe.CodeOf(err) != kurabe.CodeSecretSealed || !strings.Contains(err.Error(), "DATA/pki/ca.key") || s.Foreign() != 1 {
+		t.Errorf("%d versions, %v", s.Foreign(), err)
+	}
+	if _, _, err := s.Edit(ctx, "a", Edit{Value: text("two"), Stages: []string{kurabe.StageCurrent}}); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.Read(ctx, "a", "", ""); err != nil || o.Value.Secret.Reveal() != "two" {
+		t.Errorf("a new value: %v", err)
+	}
+}

@@ -67,24 +67,26 @@ func CheckNotification(n kurabe.Notification) error {
 }
 
 func checkAttribute(name string, a kurabe.MessageAttribute) error {
+	// The type and the value of an attribute contradict each other, for which SNS has a code of its own.
+	wrong := func(format string) error { return kurabe.Errorf(kurabe.CodeInvalidParameterCombo, format, name) }
 	kind, _, _ := strings.Cut(a.Type, ".")
 	switch {
 	case !attributeName.MatchString(name) || strings.HasPrefix(strings.ToLower(name), "aws.") || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, ".."):
 		return invalid("The message attribute name %.60q is invalid", name)
 	case !attributeType.MatchString(a.Type):
-		return invalid("The message attribute %q has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String", name)
+		return wrong("The message attribute '%s' has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String.")
 	case kind == "Binary" && len(a.Binary) == 0 || kind != "Binary" && a.Text == "":
-		return invalid("The message attribute %q must contain a non-empty message attribute value for its type", name)
+		return wrong("The message attribute '%s' must contain non-empty message attribute value for its type.")
 	}
 	if kind == "Number" {
 		if _, err := strconv.ParseFloat(a.Text, 64); err != nil {
-			return invalid("Could not cast message attribute %q value to number", name)
+			return wrong("Could not cast message attribute '%s' value to number.")
 		}
 	}
 	if a.Type == "String.Array" {
 		var list []any
 		if json.Unmarshal([]byte(a.Text), &list) != nil {
-			return invalid("The message attribute %q of the type String.Array is no JSON array", name)
+			return wrong("The message attribute '%s' of the type String.Array is no JSON array.")
 		}
 	}
 	return nil

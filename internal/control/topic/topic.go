@@ -271,10 +271,7 @@ func (t Topics) Tag(ctx context.Context, arn string, tags []kurabe.Tag) error {
 		return err
 	}
 	return t.change(ctx, arn, func(topic *kurabe.Topic) error {
-		list := slices.DeleteFunc(slices.Clone(topic.Tags), func(old kurabe.Tag) bool {
-			return slices.ContainsFunc(tags, func(tag kurabe.Tag) bool { return tag.Key == old.Key })
-		})
-		topic.Tags = append(list, tags...)
+		topic.Tags = kurabe.WithTags(topic.Tags, tags)
 		return checkTags(topic.Tags)
 	})
 }

@@ -309,6 +309,34 @@ func TestPartialLine(t *testing.T) {
 	b.want(1, 4, "the file is over")
 }
 
+// A line that does not end is cut at the limit, and what follows of it is read, counted and not kept.
+func TestEndlessLine(t *testing.T) {
+	b := newBed(t, kurabe.Postgres, "postgresql")
+	b.turn(true)
+	const each, pieces = 1 << 20, 40
+	b.write("2026-11-28 10:00:01 UTC:[1]:LOG:  begun")
+	piece := strings.Repeat("\x00\xff\x01x", each/4) // which is no text either
+	for n := range pieces {
+		b.write(piece)
+		b.pass(false)
+		var mark Mark
+		if err := json.Unmarshal(b.stored, &mark); err != nil || n > 2 && mark.Places[0].Offset < int64(n-2)*each {
+			t.Fatalf("after %d MB: %+v, %v", n, mark, err)
+		}
+		if len(b.events) > 1 {
+			t.Fatalf("%d events", len(b.events))
+		}
+	}
+	b.write("\n2026-11-28 10:00:02 UTC:[1]:LOG:  2\n")
+	for range 3 {
+		b.pass(false)
+	}
+	if len(b.events) != 3 || len(b.events[0]) > EventMax || b.events[2] != "2026-11-28 10:00:02 UTC:[1]:LOG:  2" ||
+		!strings.Contains(b.events[1], fmt.Sprint(pieces*each+len("2026-11-28 10:00:01 UTC:[1]:LOG:  begun\n")-EventMax, " bytes")) {
+		t.Errorf("%d events: %.100q", len(b.events), b.events)
+	}
+}
+
 func TestTruncated(t *testing.T) {
 	b := newBed(t, kurabe.MariaDB, "error")
 	b.turn(true)

@@ -123,7 +123,7 @@ func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		if f, err := v.Float64(); err == nil {
-			return f
+			return accurate(f)
 		}
 	case string, bool, nil:
 		return v

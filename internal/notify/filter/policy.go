@@ -65,7 +65,7 @@ func Parse(text string, nested bool) (Policy, error) {
 	case len(p.keys) > keysMax:
 		return Policy{}, fmt.Errorf("it has more than %d keys", keysMax)
 	case combinations > combinationsMax:
-		return Policy{}, fmt.Errorf("its values make more than %d combinations", combinationsMax)
+		return Policy{}, fmt.Errorf("it is too complex: its values make more than %d combinations", combinationsMax)
 	}
 	return Policy{all}, nil
 }
@@ -185,8 +185,11 @@ func number(text json.Number) (float64, error) {
 	if err != nil || math.Abs(f) > numberMax {
 		return 0, fmt.Errorf("the number %.40s is not from -10^9 to 10^9", text)
 	}
-	return f, nil
+	return accurate(f), nil
 }
+
+// accurate is a number with the five digits behind the point that SNS compares.
+func accurate(f float64) float64 { return math.Round(f*1e5) / 1e5 }
 
 // texts are the operators that compare a string with one.
 var texts = map[string]func(have, want string) bool{

@@ -33,6 +33,8 @@ func TestAttributes(t *testing.T) {
 		{"exact", `{"store":["a","b"]}`, true, attributes("store", "b")},
 		{"another", `{"store":["a"]}`, false, attributes("store", "b")},
 		{"absent", `{"store":["a"]}`, false, attributes("other", "a")},
+		{"five digits behind the point", `{"n":[100.123456789]}`, true, attributes("n", "#100.1234567")},
+		{"the fifth digit", `{"n":[100.12345]}`, false, attributes("n", "#100.12346")},
 		{"all keys", `{"store":["a"],"kind":["x"]}`, false, attributes("store", "a", "kind", "y")},
 		{"prefix", `{"k":[{"prefix":"bas"}]}`, true, attributes("k", "baseball")},
 		{"suffix", `{"k":[{"suffix":"ball"}]}`, true, attributes("k", "baseball")},

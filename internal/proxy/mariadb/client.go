@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"kurabe/internal/proxy"
@@ -46,7 +47,7 @@ type client struct {
 	statements map[uint32]*statement
 	newest     uint32 // of statements
 	pin        proxy.PinReason
-	inserted   string // LAST_INSERT_ID(), saved
+	inserted   uint64 // LAST_INSERT_ID(), saved
 	insertsAt  *server
 	warnedAt   *server
 	warnings   []byte // the answer to SHOW WARNINGS, saved before another client came
@@ -168,7 +169,7 @@ func (c *client) Drained(*eventloop.Conn) {
 // Closed implements eventloop.Handler.
 func (c *client) Closed(_ *eventloop.Conn, err error) {
 	c.f.pool.Leave(&c.waiter)
-	c.leftInsertID(nil)
+	c.leftInsertID(nil, false)
 	c.leftWarnings(nil)
 	if s := c.server; s != nil {
 		if c.busy || c.left > 0 || c.continued || s.own != nil {
@@ -215,6 +216,7 @@ func (c *client) lend(p *pool.Server) {
 
 // proceed goes on with what waited for a server.
 func (c *client) proceed() {
+	c.moved = c.f.loop.Now()
 	if c.phase == entering {
 		c.open()
 		return
@@ -298,15 +300,24 @@ func (c *client) refuse(failure *my.Error) {
 }
 
 // saveInsertID takes note of a LAST_INSERT_ID() before it is overwritten. What an answer
-// says of it is not enough: that is also a number which the client itself has inserted.
+// says of it is not enough: that is also a number which the client itself has inserted,
+// after which LAST_INSERT_ID() is what it was, maybe another client's.
 func (s *server) saveInsertID() {
 	owner, c := s.inserts, s.client
 	s.query("SELECT LAST_INSERT_ID()", nil)
 	o := s.own
 	o.then = func(failure *my.Error) {
 		r := my.Reader{Rest: o.row}
-		owner.inserted = string(r.Text())
-		owner.leftInsertID(nil)
+		now, err := strconv.ParseUint(string(r.Text()), 10, 64)
+		if failure != nil || err != nil {
+			s.Conn.Reset()
+			return
+		}
+		if s.sure || s.again || now != s.before {
+			owner.inserted = now
+		}
+		s.before, s.again = now, false
+		owner.leftInsertID(nil, false)
 		c.proceed()
 	}
 }

@@ -2,6 +2,7 @@ package mariadb
 
 import (
 	"bytes"
+	"strconv"
 	"time"
 
 	"kurabe/internal/proxy"
@@ -188,6 +189,11 @@ func (c *client) query(p part, text []byte) int {
 	if !c.prepareFor(m) {
 		return 0
 	}
+	if m.warnings && c.warnings != nil { // saved only now
+		c.release()
+		c.conn.Write(c.warnings)
+		return len(p.data)
+	}
 	return c.forward(p)
 }
 
@@ -202,22 +208,25 @@ func (c *client) prepareFor(m *meaning) bool {
 	}
 	s := c.server
 	switch {
+	case m.warnings && c.warnings != nil:
 	case m.askLast && s.last != c, m.askID && c.insertsAt != nil && c.insertsAt.inserts != c, m.askID && c.insertsAt != nil && c.insertsAt != s:
 		c.insertsAt = nil
 		c.pins(proxy.PinLastResult)
 		c.refusal = &my.Error{Number: 1105, State: "HY000", Message: "What the statement before left in the session is gone: the proxy gave the connection to another client. From now on this session keeps its connection; a transaction does so too"}
 		return false
+	case m.askID && s.inserts == c && !s.sure:
+		s.saveInsertID()
+		c.conn.Pause(true)
+		return false
 	case m.askID && s.inserts != c:
 		value := c.inserted
-		if value == "" {
-			value = "0"
-		}
-		s.query("SET LAST_INSERT_ID="+value, func(failure *my.Error) {
+		s.query("SET LAST_INSERT_ID="+strconv.FormatUint(value, 10), func(failure *my.Error) {
 			if failure != nil {
 				c.refuse(failure)
 				return
 			}
-			c.leftInsertID(s)
+			s.before, s.again = value, false
+			c.leftInsertID(s, true)
 			c.proceed()
 		})
 		c.conn.Pause(true)

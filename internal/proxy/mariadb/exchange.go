@@ -22,12 +22,13 @@ func (c *client) start(p part) {
 }
 
 // leftInsertID says where the client's LAST_INSERT_ID() is, if it is not saved.
-func (c *client) leftInsertID(s *server) {
+func (c *client) leftInsertID(s *server, sure bool) {
 	if at := c.insertsAt; at != nil && at.inserts == c {
+		sure = sure || at == s && at.sure
 		at.inserts = nil
 	}
 	if c.insertsAt = s; s != nil {
-		s.inserts = c
+		s.inserts, s.sure = c, sure
 	}
 }
 
@@ -54,7 +55,8 @@ func (c *client) answered(s *server, p []byte, what event) {
 	if a.isEnd {
 		c.status = my.OfSession(a.ok.Status)
 		if a.ok.InsertID != 0 || c.meaning.askID {
-			c.leftInsertID(s)
+			s.again = s.again || a.ok.InsertID == s.before
+			c.leftInsertID(s, c.meaning.askID)
 		}
 		if c.clean = a.ok.Warnings == 0; !c.clean {
 			c.leftWarnings(s)
@@ -190,7 +192,7 @@ func (c *client) report(s *server, p []byte) []byte {
 func (c *client) changed(s *server, name, value string) {
 	switch {
 	case name == "last_insert_id":
-		c.leftInsertID(s)
+		c.leftInsertID(s, true)
 	case c.meaning.reread, len(name) > len(trackingPrefix) && name[:len(trackingPrefix)] == trackingPrefix:
 	case isTracked(name):
 		if name == "character_set_connection" || name == "collation_connection" {

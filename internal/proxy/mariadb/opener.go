@@ -1,6 +1,7 @@
 package mariadb
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -137,7 +138,7 @@ func (l *opening) login(dialed *eventloop.Dialed) error {
 	}
 	login := my.Login{
 		Capabilities: (always | l.key.Options&optional) & greeting.Capabilities, PacketMax: 1 << 30,
-		Collation: byte(l.key.Options >> collationShift), User: []byte(l.user.Name), Plugin: []byte(greeting.Plugin),
+		Collation: cmp.Or(byte(l.key.Options>>collationShift), defaultCollation), User: []byte(l.user.Name), Plugin: []byte(greeting.Plugin),
 	}
 	if l.settings.ServerTLS != nil {
 		if greeting.Capabilities&my.SSL == 0 {

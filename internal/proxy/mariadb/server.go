@@ -43,8 +43,12 @@ type server struct {
 	paused     bool    // because the client is full
 
 	last *client // whose statement was the newest
-	// inserts is who has a LAST_INSERT_ID() here that is known nowhere else.
+	// inserts is who may have a LAST_INSERT_ID() here that is known nowhere else: it is
+	// certainly that client's if sure, and otherwise if it is not the number before.
 	inserts *client
+	sure    bool
+	before  uint64 // LAST_INSERT_ID() when it was known last
+	again   bool   // an answer has had that number since
 	// warned is who has warnings here.
 	warned *client
 }
@@ -224,7 +228,7 @@ func (s *server) giveBack() {
 
 // reset makes the session a new one.
 func (s *server) reset(then func()) {
-	s.last, s.inserts, s.warned = nil, nil, nil
+	s.last, s.inserts, s.warned, s.before, s.again = nil, nil, nil, 0, false
 	statements := initial(s.initQuery)
 	var next func(*my.Error)
 	next = func(failure *my.Error) {

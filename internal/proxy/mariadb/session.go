@@ -36,9 +36,9 @@ func (c *client) setOption(p part, payload []byte) int {
 func (c *client) resetSession(p part, then func()) int {
 	done := func() {
 		c.statements, c.newest, c.holding = nil, 0, 0
-		c.leftInsertID(nil)
+		c.leftInsertID(nil, false)
 		c.leftWarnings(nil)
-		c.pin, c.oneShot, c.inserted, c.warnings, c.clean, c.status = "", false, "", nil, true, my.Autocommit
+		c.pin, c.oneShot, c.inserted, c.warnings, c.clean, c.status = "", false, 0, nil, true, my.Autocommit
 		c.enter(&state{database: c.state.database})
 		then()
 	}

@@ -27,6 +27,7 @@ type meaning struct {
 	call     bool // of a routine, which may do anything
 	kill     bool // is KILL
 	use      bool // is USE
+	routine  bool // makes one, whose words are not run now
 }
 
 // look finds out what a statement means.
@@ -55,7 +56,7 @@ func look(text []byte, noEscapes bool) meaning {
 			count++
 			m.begin(w)
 			continue
-		case w.Kind == my.UserVariable:
+		case w.Kind == my.UserVariable && !m.routine:
 			m.pins(proxy.PinUserVariable)
 		case w.Kind == my.SystemVariable:
 			m.asks(w)
@@ -122,6 +123,9 @@ func (m *meaning) finish(verb my.Word, count int) {
 // word looks at the others.
 func (m *meaning) word(verb, second, w my.Word, x *my.Lexer) {
 	switch {
+	case verb.Is("CREATE") && (w.Is("PROCEDURE") || w.Is("FUNCTION") || w.Is("TRIGGER") || w.Is("EVENT")):
+		m.routine = true
+	case m.routine:
 	case w.Is("GET_LOCK"):
 		m.pins(proxy.PinAdvisoryLock)
 	case w.Is("LAST_INSERT_ID"):

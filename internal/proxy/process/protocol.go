@@ -6,6 +6,7 @@ import (
 	"kurabe"
 	"kurabe/internal/proxy"
 	"kurabe/internal/proxy/eventloop"
+	"kurabe/internal/proxy/mariadb"
 	"kurabe/internal/proxy/pool"
 	"kurabe/internal/proxy/postgres"
 )
@@ -31,6 +32,11 @@ var protocols = map[kurabe.EngineName]protocol{
 		opener:   func(s *proxy.Settings) loginOpener { return postgres.NewOpener(s) },
 		frontend: func(l *eventloop.Loop, p *pool.Pool, s *proxy.Settings) proxy.Frontend { return postgres.New(l, p, s) },
 		database: "postgres", goodbye: []byte{'X', 0, 0, 0, 4},
+	},
+	kurabe.MariaDB: {
+		opener:   func(s *proxy.Settings) loginOpener { return mariadb.NewOpener(s) },
+		frontend: func(l *eventloop.Loop, p *pool.Pool, s *proxy.Settings) proxy.Frontend { return mariadb.New(l, p, s) },
+		goodbye:  []byte{1, 0, 0, 0, 1},
 	},
 }
 

@@ -103,6 +103,43 @@ func Settle(ctx context.Context, t Target, home string) error {
 	return postgresExec(ctx, dsn, "CHECKPOINT")
 }
 
+// Way is a way to run one server; Do runs a load in it.
+type Way struct {
+	Name string
+	Do   func(run func() error) error
+}
+
+// Alternate runs a workload at one server in two ways, in random order in each block, and reports the rates of the
+// first way to those of the second.
+func (l *Lab) Alternate(ctx context.Context, r *Run, i *Instance, w Workload, ways [2]Way, bar float64, note string) error {
+	if err := w.Warm(ctx, i.Target, Pick(r, WarmSeconds, 1)); err != nil {
+		return err
+	}
+	var rates [len(ways)][]float64
+	for block := range r.Blocks {
+		x := w.Trial
+		x.Seed = r.Rng.Uint64()
+		for position, n := range r.Rng.Perm(len(ways)) {
+			if err := Settle(ctx, i.Target, l.Home(i)); err != nil {
+				return fmt.Errorf("checkpoint: %w", err)
+			}
+			var got Result
+			if err := ways[n].Do(func() (err error) { got, err = w.Load(i.Target, ctx, x); return err }); err != nil {
+				return err
+			}
+			rates[n] = append(rates[n], got.PerSecond)
+			r.Out.Sample("trial", map[string]any{"what": w.What, "block": block, "position": position, "arm": ways[n].Name, "seed": x.Seed, "seconds": x.Seconds, "result": got})
+		}
+	}
+	ratio := stat.PairedRatio(rates[0], rates[1], SpeedLevel)
+	r.Out.Row(Row{
+		Bench: w.Bench, What: fmt.Sprintf("%s on %s: %s / %s", w.What, w.Engine, ways[0].Name, ways[1].Name), Value: FormatRatio(ratio), Bar: fmt.Sprintf("≥ %.2f", bar),
+		Verdict: AtLeast(ratio.Interval, bar),
+		Note:    fmt.Sprintf("median %.0f against %.0f transactions/s; %d blocks of %d s; %s", stat.Median(rates[0]), stat.Median(rates[1]), r.Blocks, r.Seconds, note),
+	})
+	return nil
+}
+
 // Arm is one of the servers of a comparison.
 type Arm struct {
 	Name   string

@@ -1,2 +1,2 @@
-// Package logs measures logs: queries over log events.
+// Package logs measures logs: queries over log events, and the price of exports.
 package logs

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"kurabe/lab/stat"
 	"kurabe/test/bench/bed"
 )
 
@@ -20,9 +19,6 @@ const (
 	residentBar = 5 << 20
 	idleCount   = 20
 )
-
-// The arms of a comparison.
-var arms = []string{"sampled", "not sampled"}
 
 // Measure compares servers whose metrics and database load are sampled with the same ones while nobody samples them.
 func Measure(ctx context.Context, r *bed.Run) error {
@@ -155,7 +151,7 @@ func workloads(r *bed.Run, engine string) []bed.Workload {
 	}
 }
 
-// load compares what clients get of one server, in blocks.
+// load compares the rates of clients at one server, in blocks.
 func load(ctx context.Context, r *bed.Run, l *bed.Lab, engine string) (failure error) {
 	if _, err := exec.LookPath("sysbench"); engine == bed.MariaDB && err != nil {
 		r.Out.Row(bed.Row{Bench: "metrics", What: "sysbench", Value: bed.NotMeasured, Note: "sysbench is not installed: scripts/install.sh bench"})
@@ -183,43 +179,14 @@ func load(ctx context.Context, r *bed.Run, l *bed.Lab, engine string) (failure e
 		return err
 	}
 	for _, w := range list {
-		if err := blocks(ctx, r, l, i, w); err != nil {
+		w.Bench = "metrics"
+		ways := [2]bed.Way{
+			{Name: "sampled", Do: func(run func() error) error { return run() }},
+			{Name: "not sampled", Do: func(run func() error) error { return paused(l, run) }},
+		}
+		if err := l.Alternate(ctx, r, i, w, ways, speedBar, "without is with the service stopped by a signal"); err != nil {
 			return fmt.Errorf("%s: %w", w.What, err)
 		}
 	}
-	return nil
-}
-
-func blocks(ctx context.Context, r *bed.Run, l *bed.Lab, i *bed.Instance, w bed.Workload) error {
-	if err := w.Warm(ctx, i.Target, bed.Pick(r, bed.WarmSeconds, 1)); err != nil {
-		return err
-	}
-	rates := make([][]float64, len(arms))
-	for block := range r.Blocks {
-		x := w.Trial
-		x.Seed = r.Rng.Uint64()
-		for position, n := range r.Rng.Perm(len(arms)) {
-			if err := bed.Settle(ctx, i.Target, l.Home(i)); err != nil {
-				return fmt.Errorf("checkpoint: %w", err)
-			}
-			var got bed.Result
-			run := func() (err error) { got, err = w.Load(i.Target, ctx, x); return err }
-			err := error(nil)
-			if arms[n] == "sampled" {
-				err = run()
-			} else {
-				err = paused(l, run)
-			}
-			if err != nil {
-				return err
-			}
-			rates[n] = append(rates[n], got.PerSecond)
-			r.Out.Sample("trial", map[string]any{"what": w.What, "block": block, "position": position, "arm": arms[n], "seed": x.Seed, "seconds": x.Seconds, "result": got})
-		}
-	}
-	ratio := stat.PairedRatio(rates[0], rates[1], bed.SpeedLevel)
-	r.Out.Row(bed.Row{Bench: "metrics", What: w.What + " on " + w.Engine + ": sampled / not sampled", Value: bed.FormatRatio(ratio), Bar: fmt.Sprintf("≥ %.2f", speedBar),
-		Verdict: bed.AtLeast(ratio.Interval, speedBar),
-		Note:    fmt.Sprintf("median %.0f against %.0f transactions/s; %d blocks of %d s; without is with the service stopped by a signal", stat.Median(rates[0]), stat.Median(rates[1]), r.Blocks, r.Seconds)})
 	return nil
 }
