@@ -189,6 +189,11 @@ func (c *client) query(p part, text []byte) int {
 	if !c.prepareFor(m) {
 		return 0
 	}
+	if m.warnings && c.warnings != nil { // saved only now
+		c.release()
+		c.conn.Write(c.warnings)
+		return len(p.data)
+	}
 	return c.forward(p)
 }
 
@@ -203,6 +208,7 @@ func (c *client) prepareFor(m *meaning) bool {
 	}
 	s := c.server
 	switch {
+	case m.warnings && c.warnings != nil:
 	case m.askLast && s.last != c, m.askID && c.insertsAt != nil && c.insertsAt.inserts != c, m.askID && c.insertsAt != nil && c.insertsAt != s:
 		c.insertsAt = nil
 		c.pins(proxy.PinLastResult)

@@ -178,15 +178,21 @@ func (c *client) options() {
 	c.key.Options = o | uint64(c.collation)<<collationShift
 }
 
-// open makes sure that the client's schema can be used, as a login at a server does.
+// open makes sure that the client's schema can be used, as a login at a server does. It
+// waits for no connection: a client that comes to KILL the query which keeps the last one
+// has to get in.
 func (c *client) open() {
-	if !c.ready(c.state) {
-		if c.refusal != nil {
-			c.fatal(c.refusal)
-		}
+	switch {
+	case c.ready(c.state):
+		c.release()
+	case c.refusal != nil:
+		c.fatal(c.refusal)
+		return
+	case c.waits():
+		c.f.pool.Leave(&c.waiter)
+	default:
 		return
 	}
-	c.release()
 	c.opened()
 }
 
