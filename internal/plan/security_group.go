@@ -39,10 +39,19 @@ func (d *draft) noteSecurityGroups() {
 	if !d.had || d.w.Assignment == nil || d.next.Instance != d.w.Assignment.Instance || !sameContent(d.next, *d.w.Assignment) || len(d.result.Members) > 0 {
 		return
 	}
-	for id, a := range d.w.Members {
-		if r := d.reported(id); a.Filter != nil && a.Goal != kurabe.GoalAbsent && (r == nil || r.Generation != a.Generation || !r.Filtered) {
+	if !d.filters(d.w.Assignment) {
+		return
+	}
+	for _, a := range d.w.Members {
+		if !d.filters(a) {
 			return
 		}
 	}
 	d.status.SecurityGroups = d.w.Spec.SecurityGroups
+}
+
+// filters says whether a host enforces the assignment of a server, as far as there is anything to.
+func (d *draft) filters(a *kurabe.Assignment) bool {
+	r := d.reported(a.Instance)
+	return a.Filter == nil || a.Goal == kurabe.GoalAbsent || r != nil && r.Generation == a.Generation && r.Filtered
 }
