@@ -78,6 +78,8 @@ type Assignment struct {
 	MonitoringSeconds int `json:"monitoringSeconds,omitempty"`
 	// LogTypes are the logs whose events the host keeps in log groups.
 	LogTypes []string `json:"logTypes,omitempty"`
+	// Filter is what its security groups permit; nil: everything.
+	Filter *PacketFilter `json:"filter,omitempty"`
 	// Cluster says that the server is one of a DB cluster, an instance of its own to users.
 	Cluster bool `json:"cluster,omitempty"`
 	// Boot rises when the server must restart; a server that runs with a lower

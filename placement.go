@@ -19,6 +19,8 @@ type Placement struct {
 	// Servers is how many it begins with, each in a zone of its own, on two hosts if there
 	// are two.
 	Servers int
+	// Filtered: its security groups do not permit everything.
+	Filtered bool
 	// Taken are the zones that other servers of it have already.
 	Taken []string
 	// Data is the only host that has what it is made of, "": all have.
@@ -152,6 +154,8 @@ func (p Placement) refuses(h HostReport, reserved int64) string {
 		return "host " + id + " cannot hold " + p.Class.Name + ": " + p.Class.Unfit(h)
 	case p.Limits.ReadIOPS > 0 && !h.Has("io"):
 		return fmt.Sprintf("host %s cannot enforce IOPS (%s)", id, h.Detail("io"))
+	case p.Filtered && !h.Has(LeverFilter):
+		return fmt.Sprintf("host %s cannot filter packets as its security groups demand (%s)", id, h.Detail(LeverFilter))
 	case p.Source != nil && p.Source.Host != h.Host && (h.alone() || p.Source.alone()):
 		return fmt.Sprintf("hosts %s and %s cannot reach each other's databases, since the address pool of one of them is a loopback network", p.Source.Host, id)
 	case free < needs:

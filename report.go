@@ -55,6 +55,9 @@ type InstanceReport struct {
 	Step       string     `json:"step,omitempty"`
 	Failure    *Failure   `json:"failure,omitempty"`
 
+	// Filtered: the kernel enforces the Filter of that assignment.
+	Filtered bool `json:"filtered,omitempty"`
+
 	Running bool `json:"running"`
 	// Serving: a client has logged in to this very process over the endpoint and
 	// written. One that runs and does not serve is starting or recovering.
@@ -137,7 +140,9 @@ type HostReport struct {
 	AddressPool  string          `json:"addressPool"` // CIDR that endpoints come from
 	// Network is the one that the pool is a part of, as CIDR: what is in it this host can hold.
 	// "" of a loopback pool.
-	Network   string    `json:"network,omitempty"`
+	Network string `json:"network,omitempty"`
+	// Address is the one of the host in Network, from which it connects to databases of others.
+	Address   string    `json:"address,omitempty"`
 	StartedAt time.Time `json:"startedAt"`
 	// Clones says that files where its data is can be cloned without being copied.
 	Clones bool `json:"clones,omitempty"`

@@ -119,7 +119,9 @@ type InstanceSpec struct {
 	ParameterGroupSeq int64  `json:"parameterGroupSeq"` // rises when another group is attached
 	OptionGroup       string `json:"optionGroup"`
 	SubnetGroup       string `json:"subnetGroup"`
-	Zone              string `json:"zone,omitempty"` // "" lets the planner choose
+	// SecurityGroups are its VPC security groups, sorted; none: the default one alone.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	Zone           string   `json:"zone,omitempty"` // "" lets the planner choose
 
 	BackupWindow       string     `json:"backupWindow"`      // "03:00-03:30", UTC
 	MaintenanceWindow  string     `json:"maintenanceWindow"` // "sun:05:00-sun:05:30", UTC

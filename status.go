@@ -48,6 +48,8 @@ type InstanceStatus struct {
 	AvailableAt time.Time `json:"availableAt,omitzero"`
 
 	LogTypes []string `json:"logTypes,omitempty"` // that are exported
+	// SecurityGroups are those that every host of the instance enforces, by the names of the spec.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
 
 	// Applied are the settings in force; what the spec wants beyond them is
 	// pending.

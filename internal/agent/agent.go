@@ -17,6 +17,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logevents"
+	"kurabe/internal/logkey"
 )
 
 // Usage tells what an instance occupies on disk, in bytes.
@@ -39,6 +40,10 @@ type Config struct {
 	Deeds map[kurabe.Kind]Deed
 	// Endpoint is how endpoints and addresses are held; New sets the rest of it.
 	Endpoint endpoint.Config
+	// Filter enforces security groups; nil: this host cannot. Account is the user id that the server
+	// of an assignment runs as, 0 where that is the service's own.
+	Filter  Filter
+	Account func(kurabe.Assignment) int
 	// Leases and Guards are for writers that a server on another host may replace; nil: there
 	// are none.
 	Leases Leases
@@ -128,6 +133,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	startSnapshots, err := a.snapshots.Load()
 	if err != nil {
 		return err
+	}
+	// Rules come before addresses: what an earlier life has left in the kernel holds until here.
+	if err := a.loadFilter(saved); err != nil {
+		a.Log.Error("security groups not enforced; what the kernel had before stays", logkey.Error, err)
 	}
 	startProxies, err := a.proxies.Load() // before addresses that nobody wants are given up
 	if err != nil {

@@ -35,6 +35,8 @@ type Host struct {
 	Server      bool // a server of the service runs on it
 	AddressPool string
 	Network     string // see kurabe.HostReport
+	Address     string // likewise
+	NoFilter    error  // why it cannot filter packets, nil where it can
 	DataDir     string
 	Levers      cgroup.Levers
 	Engines     []Installed
@@ -78,7 +80,7 @@ func spaceMoved(told, free int64) bool {
 // Announce tells the control plane of the host as it is, before any engine is
 // ready.
 func (h *Host) Announce(ctx context.Context) error {
-	r := kurabe.HostReport{Host: h.ID, Zones: h.Zones, Server: h.Server, AddressPool: h.AddressPool, Network: h.Network, StartedAt: h.Now().UTC(), Levers: h.levers(), Clones: volume.Reflink(h.DataDir)}
+	r := kurabe.HostReport{Host: h.ID, Zones: h.Zones, Server: h.Server, AddressPool: h.AddressPool, Network: h.Network, Address: h.Address, StartedAt: h.Now().UTC(), Levers: h.levers(), Clones: volume.Reflink(h.DataDir)}
 	var err error
 	if r.CPUs, r.MemoryBytes, err = machine(); err != nil {
 		return err
@@ -260,7 +262,11 @@ func (h *Host) levers() []kurabe.Lever {
 		}
 		return kurabe.Lever{Name: name, Available: l.Enforceable, Detail: detail}
 	}
-	return []kurabe.Lever{lever("cpu", h.Levers.CPU), lever("memory", h.Levers.Memory), lever("io", io)}
+	filter := kurabe.Lever{Name: kurabe.LeverFilter, Available: h.NoFilter == nil, Detail: "nftables"}
+	if h.NoFilter != nil {
+		filter.Detail = h.NoFilter.Error()
+	}
+	return []kurabe.Lever{lever("cpu", h.Levers.CPU), lever("memory", h.Levers.Memory), lever("io", io), filter}
 }
 
 // machine tells how many processors we may use and how much memory instances

@@ -20,6 +20,10 @@ func (w *worker) Pass(ctx context.Context, a kurabe.Assignment) time.Duration {
 		w.reserveAgain(ctx, a)
 		return w.RetryReport(rest)
 	}
+	// Before anything that could listen.
+	if err := w.filter(a); err != nil {
+		return w.failed(ctx, a, engine.Observation{}, "filter-packets", err)
+	}
 	e, ok := w.agent.Engines[a.Engine]
 	if !ok {
 		return w.failed(ctx, a, engine.Observation{}, "find-engine", errors.New("engine "+string(a.Engine)+" is not offered by this host"))
@@ -129,6 +133,7 @@ func (w *worker) satisfied(ctx context.Context, a kurabe.Assignment, o engine.Ob
 		if err := w.agent.endpoints.Addresses.Need(a, false); err != nil {
 			return w.failed(ctx, a, o, "give-address-up", err)
 		}
+		w.unfilter()
 		w.report(ctx, a, o, "", true)
 		if err := w.agent.forget(a.Instance); err != nil {
 			return w.failed(ctx, a, o, "forget-assignment", err)

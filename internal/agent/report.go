@@ -14,8 +14,9 @@ func (w *worker) report(ctx context.Context, a kurabe.Assignment, o engine.Obser
 	r := kurabe.InstanceReport{
 		Host: w.agent.Host, Instance: w.ID, Generation: a.Generation, Done: done, Step: step, Failure: w.Failure,
 		Running: o.Running, Serving: o.Serving(), PID: o.PID, Boot: o.Boot, StartedAt: o.StartedAt.UTC(), EngineVersion: o.Version,
-		Absent:  done && a.Goal == kurabe.GoalAbsent,
-		Crashes: o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
+		Filtered: a.Filter != nil && w.filter(a) == nil,
+		Absent:   done && a.Goal == kurabe.GoalAbsent,
+		Crashes:  o.Applied.Crashes, LastCrash: o.Applied.LastCrash, OOMKills: o.OOMKills,
 		UsedBytes: w.used, DiskExhausted: w.usage.diskEnds(), CertificateExpiresAt: o.CertificateExpires,
 	}
 	if w.role != nil && w.role.process == o.Process {

@@ -61,12 +61,16 @@ func (w *worker) Save(a kurabe.Assignment) error { return w.agent.save(a) }
 func (w *worker) Forget() error                  { return w.agent.forget(w.ID) }
 
 func (w *worker) Retires() {
+	w.unfilter()
 	w.agent.endpoints.Drop(w.ID)
 	w.agent.exports.retire(w.ID)
 }
 
 // obeys: the endpoint is of whoever writes by now, and so are snapshots.
 func (w *worker) Obeys(a kurabe.Assignment) {
+	if err := w.filter(a); err != nil {
+		w.Log.Error("security groups not enforced", logkey.Error, err) // the next pass tries again and reports
+	}
 	w.agent.endpoints.Claim(a)
 	w.agent.snapshots.SourceChanged(a)
 	w.agent.exports.obey(a)

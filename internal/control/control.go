@@ -12,6 +12,7 @@ import (
 	"kurabe/internal/control/proxy"
 	"kurabe/internal/control/scope"
 	"kurabe/internal/control/secret"
+	"kurabe/internal/control/securitygroup"
 	"kurabe/internal/logkey"
 )
 
@@ -38,6 +39,7 @@ type Control struct {
 	installed.Engines
 	parameter.Groups
 	network.Network
+	securitygroup.Set
 	placement.Places
 	eventsub.Subscriptions
 	proxy.Proxies
@@ -50,7 +52,7 @@ func assemble(s scope.Scope, c Config) *Control {
 	engines := installed.Engines{Scope: s}
 	of := &Control{
 		Scope: s, Config: c, Engines: engines, Groups: parameter.Groups{Engines: engines},
-		Network: network.Network{Scope: s}, Places: placement.Places{Engines: engines},
+		Network: network.Network{Scope: s}, Set: securitygroup.Set{Scope: s}, Places: placement.Places{Engines: engines},
 	}
 	of.Subscriptions = eventsub.Subscriptions{Scope: s, SourceExists: of.sourceExists}
 	of.Proxies = proxy.Proxies{Network: of.Network, Find: of.proxyTarget}

@@ -51,6 +51,9 @@ func (c *Control) requireGroups(change *store.Change, s *kurabe.InstanceSpec, v 
 		}
 		change.RequireParameterGroup(key, g.ModRevision)
 	}
+	if err := c.RequireMembership(change, s.SecurityGroups); err != nil {
+		return err
+	}
 	group, err := c.SubnetGroup(s.SubnetGroup)
 	if err != nil {
 		return err

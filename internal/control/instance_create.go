@@ -38,6 +38,7 @@ type NewInstance struct {
 	BackupWindow, MaintenanceWindow    *string
 	ParameterGroup, OptionGroup        *string
 	SubnetGroup                        *string
+	SecurityGroups                     []string // ids of EC2's; none: the default one
 	DeletionProtection, CopyTags       bool
 	LoadKept                           bool
 	Monitoring                         kurabe.Monitoring
@@ -127,6 +128,9 @@ func (c *Control) newSpec(n NewInstance) (kurabe.InstanceSpec, kurabe.EngineVers
 	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
 	s.OptionGroup = nameOr(n.OptionGroup, installed.DefaultOptionGroup(version))
 	s.SubnetGroup = nameOr(n.SubnetGroup, "default")
+	if s.SecurityGroups, err = c.Resolve(n.SecurityGroups); err != nil {
+		return s, version, err
+	}
 	return s, version, setWindows(&s, n.BackupWindow, n.MaintenanceWindow)
 }
 

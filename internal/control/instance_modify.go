@@ -22,6 +22,7 @@ type InstanceChange struct {
 	Port                            *int
 	ParameterGroup, OptionGroup     *string
 	SubnetGroup                     *string
+	SecurityGroups                  []string // ids of EC2's; none: as they are
 	RetentionDays, MaxStorageGiB    *int
 	BackupWindow, MaintenanceWindow *string
 	DeletionProtection, CopyTags    *bool
@@ -101,6 +102,13 @@ func (c *Control) modifyAtOnce(s *kurabe.InstanceSpec, m InstanceChange) error {
 	}
 	s.OptionGroup = nameOr(m.OptionGroup, s.OptionGroup)
 	s.SubnetGroup = nameOr(m.SubnetGroup, s.SubnetGroup)
+	if len(m.SecurityGroups) > 0 {
+		groups, err := c.Resolve(m.SecurityGroups)
+		if err != nil {
+			return err
+		}
+		s.SecurityGroups = groups
+	}
 	if err := modifyRetention(s, m.RetentionDays); err != nil {
 		return err
 	}

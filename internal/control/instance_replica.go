@@ -147,6 +147,12 @@ func (c *Control) replicaSpec(from *store.Instance, n NewInstance) (kurabe.Insta
 	}
 	s.ParameterGroup, s.OptionGroup = nameOr(n.ParameterGroup, of.ParameterGroup), nameOr(n.OptionGroup, of.OptionGroup)
 	s.SubnetGroup = nameOr(n.SubnetGroup, of.SubnetGroup)
+	s.SecurityGroups = of.SecurityGroups // who could not reach the source reaches no copy of it
+	if len(n.SecurityGroups) > 0 {
+		if s.SecurityGroups, err = c.Resolve(n.SecurityGroups); err != nil {
+			return s, version, err
+		}
+	}
 	return s, version, setWindows(&s, n.BackupWindow, n.MaintenanceWindow)
 }
 

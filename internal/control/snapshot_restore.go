@@ -130,6 +130,9 @@ func (c *Control) restoredSpec(from *store.Snapshot, n NewInstance) (kurabe.Inst
 	s.ParameterGroup = nameOr(n.ParameterGroup, kurabe.DefaultGroup(version.Family))
 	s.OptionGroup = nameOr(n.OptionGroup, installed.DefaultOptionGroup(version))
 	s.SubnetGroup = nameOr(n.SubnetGroup, "default")
+	if s.SecurityGroups, err = c.Resolve(n.SecurityGroups); err != nil {
+		return s, version, err
+	}
 	return s, version, setWindows(&s, n.BackupWindow, n.MaintenanceWindow)
 }
 

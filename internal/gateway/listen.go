@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"kurabe/internal/ownconn"
 )
 
 // listen takes an address with a plain socket, as that of a database: Go's default would have
@@ -44,7 +46,8 @@ func accept(ctx context.Context, listener *net.TCPListener, take func(*net.TCPCo
 // whose server is slow to read, as one is that loads a table and waits for a lock. A host
 // that is lost ends its sessions by the epoch that follows.
 func reach(ctx context.Context, server netip.AddrPort, limit time.Duration) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: limit}
+	d := ownconn.Dialer() // who the client is was judged where it came in
+	d.Timeout = limit
 	conn, err := d.DialContext(ctx, "tcp", server.String())
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 type Pool struct {
 	prefix  netip.Prefix
 	network netip.Prefix // of link, with prefix in it
+	own     netip.Addr   // of this machine in it
 	link    netlink.Link
 }
 
@@ -38,7 +39,7 @@ func Open(prefix netip.Prefix) (*Pool, error) {
 			return nil, err
 		}
 		if n := slices.IndexFunc(networks, func(n netip.Prefix) bool { return holds(n, prefix) }); n >= 0 {
-			return &Pool{prefix, networks[n].Masked(), link}, nil
+			return &Pool{prefix, networks[n].Masked(), networks[n].Addr(), link}, nil
 		}
 	}
 	return nil, fmt.Errorf("no interface of this machine that is up has a network with all of %s in it", prefix)
@@ -46,6 +47,9 @@ func Open(prefix netip.Prefix) (*Pool, error) {
 
 // Network is that of the interface which the pool is a part of.
 func (p *Pool) Network() netip.Prefix { return p.network }
+
+// Own is this machine's address in that network, from which it connects to others there.
+func (p *Pool) Own() netip.Addr { return p.own }
 
 // networksOf are the networks of an interface that is up; an address of its own, such as
 // those that we add, is none.

@@ -38,6 +38,7 @@ func Next(w World) Result {
 	d.readReport()
 	d.planBackup() // a gap in the log makes its check due
 	d.planTasks()
+	d.noteSecurityGroups()
 	return d.finish()
 }
 

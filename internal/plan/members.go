@@ -87,6 +87,7 @@ func (d *draft) memberAssignment(content kurabe.Assignment, m kurabe.Member) kur
 		a.Goal = kurabe.GoalStopped
 	}
 	d.nameEndpoints(&a)
+	a.Filter = d.filterFor(a.Host, a.Port)
 	return a
 }
 

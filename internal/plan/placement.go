@@ -86,6 +86,7 @@ func (d *draft) placement() (kurabe.Placement, string) {
 		return kurabe.Placement{}, "class " + s.Now.Class + " is not known"
 	}
 	p := kurabe.Placement{Engine: s.Engine, Version: s.Now.EngineVersion, Class: class, Limits: s.Now.Limits(), Zone: s.Zone, Servers: 1, Data: d.w.OriginHost}
+	p.Filtered = d.filterFor("", s.Now.Port) != nil
 	if s.Now.MultiAZ {
 		p.Servers = 1 + d.standbysWanted()
 	}

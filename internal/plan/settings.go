@@ -27,6 +27,7 @@ func (d *draft) planContent() {
 	}
 	n.LoadKept, n.MonitoringSeconds, n.LogTypes, n.Cluster = s.LoadKept, s.Monitoring.IntervalSeconds, s.LogTypes, s.Cluster
 	d.status.LogTypes = s.LogTypes
+	defer func() { n.Filter = d.filterFor(n.Host, n.Port) }()
 	defer d.nameEndpoints(n) // what follows decides the rest of it
 	if first {
 		n.Instance, n.Origin = s.ID, s.Origin

@@ -28,6 +28,10 @@ type World struct {
 	Replicas []kurabe.InstanceID
 	// SwitchoverTarget is the replica that is to replace this instance, nil for none.
 	SwitchoverTarget *Upstream
+	// SecurityGroups are those of the instance; none permits everything. RelatedHosts have servers
+	// of it, of its replicas, or the one that it follows.
+	SecurityGroups []kurabe.SecurityGroup
+	RelatedHosts   []kurabe.HostID
 	// Domain is what the names of endpoints end with.
 	Domain  kurabe.EndpointDomain
 	Catalog *kurabe.Catalog // of the version that the spec wants; nil: not read yet

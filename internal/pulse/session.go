@@ -16,6 +16,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
+
+	"kurabe/internal/ownconn"
 )
 
 // Login is how a client comes in.
@@ -60,7 +62,7 @@ func Open(ctx context.Context, l Login) (Session, error) {
 	if err != nil {
 		return nil, errors.New("the login is not well formed") // the text would hold the password
 	}
-	c.TLSConfig = config
+	c.TLSConfig, c.DialFunc = config, ownconn.Dial
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
 		return nil, err
@@ -138,7 +140,7 @@ type mariaDBSession struct {
 func openMariaDB(ctx context.Context, l Login, config *tls.Config) (Session, error) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.TLS = l.User, l.Password, "tcp", l.Host(), l.Database, config
-	c.Timeout, c.Logger = LoginTime, &mysql.NopLogger{} // the caller hears of it
+	c.Timeout, c.Logger, c.DialFunc = LoginTime, &mysql.NopLogger{}, ownconn.Dial // the caller hears of it
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, err

@@ -120,6 +120,7 @@ func (f *fleet) world(i *store.Instance, now time.Time) plan.World {
 			version = applied
 		}
 	}
+	f.addSecurityGroups(i, &w)
 	w.Domain = f.view.EndpointDomain().Value
 	w.Catalog = f.view.Catalog(i.Spec.Engine, version)
 	f.addSnapshots(i, &w)

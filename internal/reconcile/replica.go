@@ -26,6 +26,29 @@ func (f *fleet) addReplication(i *store.Instance, w *plan.World) {
 	}
 }
 
+// addSecurityGroups tells of the groups of an instance, and of the hosts whose servers reach its
+// own. A group that is not there permits nothing.
+func (f *fleet) addSecurityGroups(i *store.Instance, w *plan.World) {
+	for _, id := range kurabe.GroupsOf(i.Spec.SecurityGroups) {
+		g, ok := f.view.SecurityGroup(id)
+		switch {
+		case !ok && id == kurabe.DefaultSecurityGroup:
+			g.Value = kurabe.OpenSecurityGroup()
+		case !ok:
+			g.Value = kurabe.SecurityGroup{ID: id}
+		}
+		w.SecurityGroups = append(w.SecurityGroups, g.Value)
+	}
+	for _, replica := range append(f.view.Replicas(i.ID), i) {
+		for _, a := range replica.Assignments {
+			w.RelatedHosts = append(w.RelatedHosts, a.Value.Host)
+		}
+	}
+	if w.Source != nil && w.Source.Assignment != nil {
+		w.RelatedHosts = append(w.RelatedHosts, w.Source.Assignment.Host)
+	}
+}
+
 // asked is the replica that an instance is to yield to, by a wish that was not taken up.
 func asked(i *store.Instance) kurabe.InstanceID {
 	wish := i.Spec.Switchover

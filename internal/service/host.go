@@ -20,6 +20,7 @@ import (
 	"kurabe/internal/engine/postgres"
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logkey"
+	"kurabe/internal/packetfilter"
 	"kurabe/internal/proc"
 	"kurabe/internal/snapshot"
 	"kurabe/internal/volume"
@@ -49,8 +50,9 @@ type hostParts struct {
 // newHost finds the engines and levers of this machine.
 func newHost(ctx context.Context, h hostFile, at standing, p hostParts, copyRate int64, log *slog.Logger) (*agent.Host, map[kurabe.EngineName]engine.Engine, error) {
 	seen, link := p.seen, p.link
+	network, own := h.network()
 	host := &agent.Host{
-		ID: h.ID, Zones: at.zones, Server: at.server, AddressPool: h.AddressPool, Network: h.network(), DataDir: seen, Link: link, Log: log, Now: time.Now,
+		ID: h.ID, Zones: at.zones, Server: at.server, AddressPool: h.AddressPool, Network: network, Address: own, NoFilter: packetfilter.Probe(), DataDir: seen, Link: link, Log: log, Now: time.Now,
 		Levers: cgroup.Detect("/sys/fs/cgroup", "kurabe-"+string(h.ID)),
 	}
 	engines := map[kurabe.EngineName]engine.Engine{}
@@ -90,6 +92,21 @@ func newHost(ctx context.Context, h hostFile, at standing, p hostParts, copyRate
 		return nil, nil, fmt.Errorf("make instances folder: %w", err)
 	}
 	return host, engines, nil
+}
+
+// accountOf tells which user id the server of an assignment runs as, 0 for our own.
+func accountOf(h *agent.Host) func(kurabe.Assignment) int {
+	return func(a kurabe.Assignment) int {
+		for _, e := range h.Engines {
+			if len(e.Versions) == 0 || e.Versions[0].Engine != a.Engine {
+				continue
+			}
+			if user := e.Lifecycle.Account(a.Instance); user != nil {
+				return user.UID
+			}
+		}
+		return 0
+	}
 }
 
 // placeIn is a folder of ours in the data folder. An administrator may have put it on another

@@ -91,16 +91,17 @@ func (h hostFile) addresses() (endpoint.Network, error) {
 	return movable{pool, prefix}, nil
 }
 
-// network is the one that the pool is a part of, "" without one that others could be in.
-func (h hostFile) network() string {
+// network is the one that the pool is a part of, and this machine's address there; "" without one
+// that others could be in.
+func (h hostFile) network() (network, own string) {
 	prefix, err := netip.ParsePrefix(h.AddressPool)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	if pool, err := netaddr.Open(prefix); err == nil && pool != nil {
-		return pool.Network().String()
+		return pool.Network().String(), pool.Own().String()
 	}
-	return ""
+	return "", ""
 }
 
 // movable holds endpoints that come from other hosts' pools beside those of its own.

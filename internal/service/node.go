@@ -21,6 +21,7 @@ import (
 	"kurabe/internal/load"
 	"kurabe/internal/logkey"
 	"kurabe/internal/metrics/series"
+	"kurabe/internal/packetfilter"
 	"kurabe/internal/proc"
 	"kurabe/internal/sklookup"
 	"kurabe/internal/snapshot"
@@ -170,7 +171,12 @@ func (n *node) startHost(ctx, loopCtx context.Context, data string, at standing,
 	n.archive = archive(n.repo, snapshotsOf(seen), n.flags.CopyRate)
 	n.leases = hostlink.NewLeases(hostlink.Boottime)
 	n.sockets = sklookup.New(sklookup.PinFolder(string(h.ID)), n.log)
+	var filter agent.Filter
+	if host.NoFilter == nil {
+		filter = packetfilter.New(h.ID, n.log)
+	}
 	n.agent = agent.New(agent.Config{
+		Filter: filter, Account: accountOf(host),
 		Host: h.ID, Link: link, Engines: engines, Homes: placeIn(seen, "instances"),
 		Usage: func(id kurabe.InstanceID) (int64, error) {
 			return engine.Home{Dir: filepath.Join(placeIn(seen, "instances"), string(id))}.Used()

@@ -3,7 +3,6 @@ package sklookup
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kurabe/internal/logkey"
+	"kurabe/internal/sockdestroy"
 )
 
 // Cut ends the sessions that clients have with servers at an address, on both sides at
@@ -33,9 +33,8 @@ func cut(address netip.AddrPort) error {
 		if !atAddress(s, address) || s.State == stateListen || s.UID == uint32(os.Getuid()) {
 			continue
 		}
-		local, remote := tcpAddr(s.ID.Source, s.ID.SourcePort), tcpAddr(s.ID.Destination, s.ID.DestinationPort)
-		if err := netlink.SocketDestroy(local, remote); err != nil && !errors.Is(err, unix.ENOENT) { // ENOENT: it has ended
-			failed = append(failed, fmt.Errorf("end the session of %s: %w", remote, err))
+		if err := sockdestroy.Destroy(s); err != nil {
+			failed = append(failed, fmt.Errorf("end the session of %s:%d: %w", s.ID.Destination, s.ID.DestinationPort, err))
 		}
 	}
 	return errors.Join(failed...)
@@ -48,5 +47,3 @@ func atAddress(s *netlink.Socket, address netip.AddrPort) bool {
 	ip, ok := netip.AddrFromSlice(s.ID.Source)
 	return ok && ip.Unmap() == address.Addr().Unmap() && s.ID.SourcePort == address.Port()
 }
-
-func tcpAddr(ip net.IP, port uint16) *net.TCPAddr { return &net.TCPAddr{IP: ip, Port: int(port)} }

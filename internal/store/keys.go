@@ -15,6 +15,7 @@ const (
 	instanceSpecs   = Root + "spec/instance/"               // <id>: InstanceSpec; written by the API
 	parameterGroups = Root + "spec/parameter-group/"        // <name>: ParameterGroup; written by the API
 	subnetGroups    = Root + "spec/subnet-group/"           // <name>: SubnetGroup; written by the API
+	securityGroups  = Root + "spec/security-group/"         // <id>: SecurityGroup; written by the API
 	endpointDomain  = Root + "spec/service/endpoint-domain" // EndpointDomain; written by a server that is told one at its start
 	instanceNames   = Root + "name/instance/"               // <name>: nameRecord; makes names unique
 	instanceStatus  = Root + "status/instance/"             // <id>: InstanceStatus; written by the planner
@@ -91,6 +92,7 @@ const (
 	KindCatalog
 	KindParameterGroup
 	KindSubnetGroup
+	KindSecurityGroup
 	KindEvent
 	KindJoinedHost
 	KindJoinToken
@@ -138,6 +140,7 @@ func proxyNameKey(name string) string               { return proxyNames + name }
 func proxyStatusKey(id kurabe.ProxyID) string       { return proxyStatus + string(id) }
 func parameterGroupKey(name string) string          { return parameterGroups + name }
 func subnetGroupKey(name string) string             { return subnetGroups + name }
+func securityGroupKey(id string) string             { return securityGroups + id }
 func eventKey(seq string) string                    { return events + seq }
 func joinedHostKey(id kurabe.HostID) string         { return joinedHosts + string(id) }
 func joinTokenKey(id string) string                 { return joinTokens + id }
@@ -311,6 +314,8 @@ func parseNamedKey(kind, name string) keyParts {
 		return keyParts{kind: KindEventSubscription, name: name}
 	case "spec/subnet-group":
 		return keyParts{kind: KindSubnetGroup, name: name}
+	case "spec/security-group":
+		return keyParts{kind: KindSecurityGroup, name: name}
 	case "spec/service":
 		if name == "endpoint-domain" {
 			return keyParts{kind: KindEndpointDomain}

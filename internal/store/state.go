@@ -28,6 +28,7 @@ type state struct {
 	agreements         agreements // of catalogs
 	parameterGroups    map[string]Record[kurabe.ParameterGroup]
 	subnetGroups       map[string]Record[kurabe.SubnetGroup]
+	securityGroups     map[string]Record[kurabe.SecurityGroup]
 	domain             Record[kurabe.EndpointDomain]
 	events             timeline[*PlacedEvent]
 	committed          commitOrder                     // the events
@@ -77,6 +78,7 @@ func newState() *state {
 		catalogs:           map[catalogID]map[kurabe.HostID]*kurabe.Catalog{},
 		parameterGroups:    map[string]Record[kurabe.ParameterGroup]{},
 		subnetGroups:       map[string]Record[kurabe.SubnetGroup]{},
+		securityGroups:     map[string]Record[kurabe.SecurityGroup]{},
 		eventSubscriptions: map[string]Record[kurabe.EventSubscription]{},
 		logGroups:          map[string]Record[kurabe.LogGroup]{},
 		topics:             map[string]Record[kurabe.Topic]{},
@@ -149,6 +151,8 @@ func (s *state) putKind(p keyParts, e Entry) (touch, error) {
 		return touch{all: true}, nil
 	case KindParameterGroup, KindSubnetGroup:
 		return s.putGroup(p, e)
+	case KindSecurityGroup:
+		return touch{instances: s.membersOf(p.name)}, keep(s.securityGroups, p.name, e)
 	case KindLogGroup:
 		return touch{}, keep(s.logGroups, p.name, e)
 	case KindEndpointDomain:
@@ -213,6 +217,9 @@ func (s *state) remove(key string) touch {
 		return touch{instances: s.usersOf(p.name)}
 	case KindSubnetGroup:
 		delete(s.subnetGroups, p.name)
+	case KindSecurityGroup:
+		delete(s.securityGroups, p.name)
+		return touch{instances: s.membersOf(p.name)}
 	case KindLogGroup:
 		delete(s.logGroups, p.name)
 	case KindEndpointDomain:

@@ -17,15 +17,16 @@ func API(c *control.Control) api.Service {
 	s := service{c}
 	return api.Service{
 		Name: shape.EC2.Service, Protocols: []api.Protocol{api.EC2{Query: api.Query{Model: shape.EC2}}},
-		Ops: api.Table(
+		Errors: errorCodes,
+		Ops: api.Table(slices.Concat(s.groupRows(), s.ruleRows(), s.tagRows(), []api.Operation{
 			api.Read("DescribeAvailabilityZones", s.zones),
+			api.Read("DescribeNetworkInterfaces", s.interfaces),
 			api.Read("DescribeRegions", s.regions),
-			api.Read("DescribeSecurityGroups", s.securityGroups),
 			api.Read("DescribeSubnets", s.subnets),
 			api.Read("DescribeVpcs", s.vpcs),
-		),
+		})...),
 		NotOffered: func(string) string {
-			return "only the network of the databases exists, and it cannot be changed"
+			return "only the network of the databases exists, and of it only security groups can be changed"
 		},
 	}
 }
@@ -71,7 +72,7 @@ func (s service) zones(_ context.Context, in *zonesInput) (*zonesOutput, error) 
 		all = append(all, zone{name, "available", "availability-zone", region, "opt-in-not-required", region, region})
 	}
 	absent := func(name string) error { return invalid("Invalid availability zone: [%.100s]", name) }
-	got, err := find(all, request{ids: in.ZoneName, filters: in.Filter, dryRun: in.DryRun}, "zone-name", zoneFields, absent)
+	got, _, err := find(all, request{ids: in.ZoneName, filters: in.Filter, dryRun: in.DryRun}, "zone-name", zoneFields, absent)
 	return &zonesOutput{set[zone]{got}}, err
 }
 
@@ -99,7 +100,7 @@ var regionFields = fields[region]{
 func (s service) regions(_ context.Context, in *regionsInput) (*regionsOutput, error) {
 	all := []region{{s.c.Region, "opt-in-not-required"}}
 	absent := func(name string) error { return invalid("Invalid region name: [%.100s]", name) }
-	got, err := find(all, request{ids: in.RegionName, filters: in.Filter, dryRun: in.DryRun}, "region-name", regionFields, absent)
+	got, _, err := find(all, request{ids: in.RegionName, filters: in.Filter, dryRun: in.DryRun}, "region-name", regionFields, absent)
 	return &regionsOutput{set[region]{got}}, err
 }
 
@@ -113,6 +114,7 @@ type vpcsInput struct {
 
 type vpcsOutput struct {
 	Vpcs set[vpc] `xml:"vpcSet"`
+	page
 }
 
 type vpc struct {
@@ -131,8 +133,32 @@ var vpcFields = fields[vpc]{
 
 func (s service) vpcs(_ context.Context, in *vpcsInput) (*vpcsOutput, error) {
 	all := []vpc{{s.c.NetworkID(), s.c.Account, "available", "default", true}}
-	got, err := find(all, request{in.VpcId, in.Filter, in.DryRun, in.MaxResults, in.NextToken}, "vpc-id", vpcFields, notFound("InvalidVpcID", "vpc ID"))
-	return &vpcsOutput{set[vpc]{got}}, err
+	got, next, err := find(all, request{in.VpcId, in.Filter, in.DryRun, in.MaxResults, in.NextToken}, "vpc-id", vpcFields, notFound("InvalidVpcID", "vpc ID"))
+	return &vpcsOutput{set[vpc]{got}, next}, err
+}
+
+type interfacesInput struct {
+	NetworkInterfaceId []string
+	Filter             []filter
+	DryRun             bool
+	MaxResults         *int32
+	NextToken          string
+}
+
+type interfacesOutput struct {
+	Interfaces set[struct{}] `xml:"networkInterfaceSet"`
+}
+
+// interfaces shows that there are none: databases have addresses of their hosts. Tools look here
+// for what still has a security group that they are about to delete.
+func (s service) interfaces(_ context.Context, in *interfacesInput) (*interfacesOutput, error) {
+	if in.DryRun {
+		return nil, errDryRun
+	}
+	if len(in.NetworkInterfaceId) > 0 {
+		return nil, notFound("InvalidNetworkInterfaceID", "networkInterface ID")(in.NetworkInterfaceId[0])
+	}
+	return &interfacesOutput{}, nil
 }
 
 type subnetsInput struct {
@@ -145,6 +171,7 @@ type subnetsInput struct {
 
 type subnetsOutput struct {
 	Subnets set[subnet] `xml:"subnetSet"`
+	page
 }
 
 type subnet struct {
@@ -173,8 +200,8 @@ func (s service) subnets(_ context.Context, in *subnetsInput) (*subnetsOutput, e
 	for _, n := range s.c.Subnets() {
 		all = append(all, s.subnet(n, slices.Contains(byDefault, n)))
 	}
-	got, err := find(all, request{in.SubnetId, in.Filter, in.DryRun, in.MaxResults, in.NextToken}, "subnet-id", subnetFields, notFound("InvalidSubnetID", "subnet ID"))
-	return &subnetsOutput{set[subnet]{got}}, err
+	got, next, err := find(all, request{in.SubnetId, in.Filter, in.DryRun, in.MaxResults, in.NextToken}, "subnet-id", subnetFields, notFound("InvalidSubnetID", "subnet ID"))
+	return &subnetsOutput{set[subnet]{got}, next}, err
 }
 
 func (s service) subnet(n kurabe.Subnet, byDefault bool) subnet {
@@ -182,57 +209,6 @@ func (s service) subnet(n kurabe.Subnet, byDefault bool) subnet {
 		SubnetID: n.ID, SubnetArn: "arn:aws:ec2:" + s.c.Region + ":" + s.c.Account + ":subnet/" + n.ID,
 		VpcID: s.c.NetworkID(), OwnerID: s.c.Account, State: "available", Zone: n.Zone, DefaultForAz: byDefault,
 	}
-}
-
-type groupsInput struct {
-	GroupId    []string
-	GroupName  []string
-	Filter     []filter
-	DryRun     bool
-	MaxResults *int32
-	NextToken  string
-}
-
-type groupsOutput struct {
-	Groups set[group] `xml:"securityGroupInfo"`
-}
-
-type group struct {
-	GroupID     string    `xml:"groupId"`
-	GroupName   string    `xml:"groupName"`
-	Description string    `xml:"groupDescription"`
-	VpcID       string    `xml:"vpcId"`
-	OwnerID     string    `xml:"ownerId"`
-	In          set[rule] `xml:"ipPermissions"`
-	Out         set[rule] `xml:"ipPermissionsEgress"`
-}
-
-type rule struct {
-	Protocol string     `xml:"ipProtocol"`
-	Ranges   set[cidr4] `xml:"ipRanges"`
-}
-
-type cidr4 struct {
-	CIDR string `xml:"cidrIp"`
-}
-
-var groupFields = fields[group]{
-	"group-id": func(g group) string { return g.GroupID }, "group-name": func(g group) string { return g.GroupName },
-	"description": func(g group) string { return g.Description }, "vpc-id": func(g group) string { return g.VpcID },
-	"owner-id": func(g group) string { return g.OwnerID },
-}
-
-// securityGroups shows that nothing is filtered: every packet that reaches an endpoint's
-// address is let in.
-func (s service) securityGroups(_ context.Context, in *groupsInput) (*groupsOutput, error) {
-	open := set[rule]{[]rule{{"-1", set[cidr4]{[]cidr4{{"0.0.0.0/0"}}}}}}
-	all := []group{{s.c.SecurityGroupID(), "default", "default VPC security group", s.c.NetworkID(), s.c.Account, open, open}}
-	absent := notFound("InvalidGroup", "security group")
-	if _, err := find(all, request{ids: in.GroupName}, "group-name", groupFields, absent); err != nil {
-		return nil, err
-	}
-	got, err := find(all, request{in.GroupId, in.Filter, in.DryRun, in.MaxResults, in.NextToken}, "group-id", groupFields, absent)
-	return &groupsOutput{set[group]{got}}, err
 }
 
 func invalid(format string, args ...any) error {

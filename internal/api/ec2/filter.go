@@ -1,6 +1,7 @@
 package ec2
 
 import (
+	"encoding/base64"
 	"net/http"
 	"regexp"
 	"slices"
@@ -34,18 +35,50 @@ type request struct {
 // fields are the filters of a kind of resource: by name, the text that is compared.
 type fields[T any] map[string]func(T) string
 
+// texter is a resource with filters of several texts, such as tags.
+type texter interface {
+	texts(filter string) (texts []string, known bool)
+}
+
+// page says where a list goes on that does not fit one page.
+type page struct {
+	NextToken string `xml:"nextToken,omitempty"`
+}
+
+var errDryRun = fault.New(http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
+
 // find returns the resources that a request asks for; absent makes the error about an id that is
-// not there. Each list fits one page, so no request has a token.
-func find[T any](all []T, r request, id string, of fields[T], absent func(id string) error) ([]T, error) {
+// not there. A token is the id of the last resource of the page before.
+func find[T any](all []T, r request, id string, of fields[T], absent func(id string) error) ([]T, page, error) {
+	list, err := match(all, r, id, of, absent)
+	if err != nil {
+		return nil, page{}, err
+	}
+	if r.nextToken != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(r.nextToken)
+		at := slices.IndexFunc(list, func(one T) bool { return of[id](one) == string(raw) })
+		if err != nil || at < 0 {
+			return nil, page{}, fault.New(http.StatusBadRequest, "InvalidNextToken", "Invalid NextToken.")
+		}
+		list = list[at+1:]
+	}
+	most := maxPerPage
+	if r.maxResults != nil {
+		most = int(*r.maxResults)
+	}
+	if len(list) <= most {
+		return list, page{}, nil
+	}
+	return list[:most], page{base64.RawURLEncoding.EncodeToString([]byte(of[id](list[most-1])))}, nil
+}
+
+// match is find without pages.
+func match[T any](all []T, r request, id string, of fields[T], absent func(id string) error) ([]T, error) {
 	switch {
 	case r.dryRun:
-		return nil, fault.New(http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set.")
-	case r.nextToken != "":
-		return nil, fault.New(http.StatusBadRequest, "InvalidNextToken", "Invalid NextToken.")
+		return nil, errDryRun
 	case r.maxResults != nil && (*r.maxResults < 5 || *r.maxResults > maxPerPage || len(r.ids) > 0):
 		return nil, invalid("MaxResults must be between 5 and %d, and cannot be combined with ids.", maxPerPage)
-	case r.maxResults != nil && len(all) > int(*r.maxResults):
-		return nil, invalid("MaxResults is less than the %d results, which are always one page.", len(all))
 	}
 	for _, want := range r.ids {
 		if !slices.ContainsFunc(all, func(one T) bool { return of[id](one) == want }) {
@@ -57,10 +90,9 @@ func find[T any](all []T, r request, id string, of fields[T], absent func(id str
 		list = slices.DeleteFunc(list, func(one T) bool { return !slices.Contains(r.ids, of[id](one)) })
 	}
 	for _, f := range r.filters {
-		text, known := of[f.Name]
-		tags := strings.HasPrefix(f.Name, "tag:") || f.Name == "tag-key"
+		_, known := textsOf(*new(T), f.Name, of)
 		switch {
-		case !known && !tags:
+		case !known:
 			return nil, invalid("The filter '%.100s' is invalid", f.Name)
 		case len(f.Value) == 0 || len(f.Value) > maxValues:
 			return nil, invalid("The filter '%.100s' must have 1 to %d values", f.Name, maxValues)
@@ -69,10 +101,23 @@ func find[T any](all []T, r request, id string, of fields[T], absent func(id str
 		if err != nil {
 			return nil, err
 		}
-		// Nothing of the network has tags.
-		list = slices.DeleteFunc(list, func(one T) bool { return tags || !pattern.MatchString(text(one)) })
+		list = slices.DeleteFunc(list, func(one T) bool {
+			texts, _ := textsOf(one, f.Name, of)
+			return !slices.ContainsFunc(texts, pattern.MatchString)
+		})
 	}
 	return list, nil
+}
+
+// textsOf are the texts that a filter compares, and whether there is such a filter.
+func textsOf[T any](one T, filter string, of fields[T]) ([]string, bool) {
+	if text, ok := of[filter]; ok {
+		return []string{text(one)}, true
+	}
+	if t, ok := any(one).(texter); ok {
+		return t.texts(filter)
+	}
+	return nil, strings.HasPrefix(filter, "tag:") || filter == "tag-key"
 }
 
 // wildcards matches any of the texts, in which * stands for any text, ? for one character and

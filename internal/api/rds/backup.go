@@ -103,7 +103,7 @@ func (s *Service) deleteDBInstanceAutomatedBackup(ctx context.Context, in *rds.D
 var pointHonours = names("SourceDBInstanceIdentifier", "SourceDbiResourceId", "SourceDBInstanceAutomatedBackupsArn",
 	"TargetDBInstanceIdentifier", "RestoreTime", "UseLatestRestorableTime", "DBInstanceClass", "Engine", "AllocatedStorage",
 	"StorageType", "Iops", "StorageThroughput", "DBName", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
-	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "MaxAllocatedStorage", "DeletionProtection",
+	"DBSubnetGroupName", "VpcSecurityGroupIds", "BackupRetentionPeriod", "PreferredBackupWindow", "MaxAllocatedStorage", "DeletionProtection",
 	"CopyTagsToSnapshot", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBInstanceToPointInTime(ctx context.Context, in *rds.RestoreDBInstanceToPointInTimeInput) (*rds.RestoreDBInstanceToPointInTimeOutput, error) {
@@ -127,7 +127,7 @@ func (s *Service) restoreDBInstanceToPointInTime(ctx context.Context, in *rds.Re
 		ThroughputMiB: number(in.StorageThroughput), StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier,
 		Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
 		MaxStorageGiB: number(in.MaxAllocatedStorage), ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName,
-		SubnetGroup: in.DBSubnetGroupName, DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
+		SubnetGroup: in.DBSubnetGroupName, SecurityGroups: in.VpcSecurityGroupIds, DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, MultiAZ: isTrue(in.MultiAZ), Tags: tags, LogTypes: in.EnableCloudwatchLogsExports,
 		Managed: control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId},
 	})

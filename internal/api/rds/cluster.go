@@ -41,7 +41,7 @@ func (s *Service) clusters() *control.Control { return s.c.Clusters() }
 
 var createClusterHonours = names("DBClusterIdentifier", "DBClusterInstanceClass", "Engine", "EngineVersion", "AllocatedStorage", "StorageType",
 	"Iops", "MasterUsername", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "DatabaseName", "CharacterSetName", "Port", "AvailabilityZones",
-	"DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
+	"DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "VpcSecurityGroupIds", "BackupRetentionPeriod", "PreferredBackupWindow",
 	"PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier",
 	"Tags", "TagSpecifications")
 
@@ -64,7 +64,7 @@ func (s *Service) createDBCluster(ctx context.Context, in *rds.CreateDBClusterIn
 		StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops), StorageType: in.StorageType,
 		CACertificate: in.CACertificateIdentifier, Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
-		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName, SecurityGroups: in.VpcSecurityGroupIds,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
 		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports,
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, Tags: tags,
@@ -109,7 +109,7 @@ func (s *Service) describeDBClusters(_ context.Context, in *rds.DescribeDBCluste
 }
 
 var modifyClusterHonours = names("DBClusterIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "DBClusterInstanceClass",
-	"EngineVersion", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "RotateMasterUserPassword", "Port", "DBClusterParameterGroupName", "OptionGroupName", "BackupRetentionPeriod",
+	"EngineVersion", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "RotateMasterUserPassword", "Port", "DBClusterParameterGroupName", "OptionGroupName", "VpcSecurityGroupIds", "BackupRetentionPeriod",
 	"PreferredBackupWindow", "PreferredMaintenanceWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "CloudwatchLogsExportConfiguration", "AutoMinorVersionUpgrade",
 	"CACertificateIdentifier", "NewDBClusterIdentifier")
 
@@ -121,7 +121,7 @@ func (s *Service) modifyDBCluster(ctx context.Context, in *rds.ModifyDBClusterIn
 	i, err := s.clusters().ModifyInstance(ctx, str(in.DBClusterIdentifier), control.InstanceChange{
 		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: (*logkey.Secret)(in.MasterUserPassword), Port: number(in.Port),
 		Managed:        control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId, Rotate: isTrue(in.RotateMasterUserPassword)},
-		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, RetentionDays: number(in.BackupRetentionPeriod),
+		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SecurityGroups: in.VpcSecurityGroupIds, RetentionDays: number(in.BackupRetentionPeriod),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
 		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, LoadKept: in.EnablePerformanceInsights, MonitoringInterval: number(in.MonitoringInterval), MonitoringRole: in.MonitoringRoleArn, ExportLogs: on, KeepLogs: off, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,
 		NewName: in.NewDBClusterIdentifier, Class: in.DBClusterInstanceClass, EngineVersion: in.EngineVersion,

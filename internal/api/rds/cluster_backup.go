@@ -91,7 +91,7 @@ func (s *Service) deleteDBClusterAutomatedBackup(ctx context.Context, in *rds.De
 
 var clusterPointHonours = names("DBClusterIdentifier", "SourceDBClusterIdentifier", "SourceDbClusterResourceId", "RestoreToTime",
 	"UseLatestRestorableTime", "RestoreType", "DBClusterInstanceClass", "StorageType", "Iops", "Port", "DBClusterParameterGroupName",
-	"OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection",
+	"OptionGroupName", "DBSubnetGroupName", "VpcSecurityGroupIds", "BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection",
 	"CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "Tags", "TagSpecifications")
 
 // fullCopy is the one type of restore there is: a new cluster has files of its own.
@@ -115,7 +115,7 @@ func (s *Service) restoreDBClusterToPointInTime(ctx context.Context, in *rds.Res
 	i, err := s.clusters().RestorePoint(ctx, p, control.NewInstance{
 		Name: str(in.DBClusterIdentifier), Class: str(in.DBClusterInstanceClass), IOPS: number(in.Iops), StorageType: in.StorageType,
 		Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
-		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName, SecurityGroups: in.VpcSecurityGroupIds,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
 		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports, AutoMinorUpgrade: true, Tags: tags,
 	})

@@ -39,7 +39,7 @@ func (s *Service) cluster(i control.Instance) *types.DBCluster {
 		DBClusterOptionGroupMemberships: []types.DBClusterOptionGroupStatus{{
 			DBClusterOptionGroupName: aws.String(spec.OptionGroup), Status: aws.String("in-sync"),
 		}},
-		VpcSecurityGroups: s.securityGroups(), AssociatedRoles: []types.DBClusterRole{},
+		VpcSecurityGroups: s.securityGroups(i), AssociatedRoles: []types.DBClusterRole{},
 		DomainMemberships: []types.DomainMembership{}, ReadReplicaIdentifiers: []string{}, CustomEndpoints: []string{},
 	}
 	if have.IOPS > 0 {

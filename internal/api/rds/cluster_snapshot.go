@@ -153,7 +153,7 @@ func (s *Service) deleteDBClusterSnapshot(ctx context.Context, in *rds.DeleteDBC
 }
 
 var restoreClusterHonours = names("DBClusterIdentifier", "SnapshotIdentifier", "Engine", "EngineVersion", "DBClusterInstanceClass", "StorageType",
-	"Iops", "DatabaseName", "Port", "AvailabilityZones", "DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName",
+	"Iops", "DatabaseName", "Port", "AvailabilityZones", "DBClusterParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "VpcSecurityGroupIds",
 	"BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "Tags", "TagSpecifications")
 
 func (s *Service) restoreDBClusterFromSnapshot(ctx context.Context, in *rds.RestoreDBClusterFromSnapshotInput) (*rds.RestoreDBClusterFromSnapshotOutput, error) {
@@ -168,7 +168,7 @@ func (s *Service) restoreDBClusterFromSnapshot(ctx context.Context, in *rds.Rest
 		Name: str(in.DBClusterIdentifier), Engine: str(in.Engine), EngineVersion: str(in.EngineVersion), Class: str(in.DBClusterInstanceClass),
 		DatabaseName: str(in.DatabaseName), Zones: in.AvailabilityZones, IOPS: number(in.Iops), StorageType: in.StorageType, Port: number(in.Port),
 		RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
-		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		ParameterGroup: in.DBClusterParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName, SecurityGroups: in.VpcSecurityGroupIds,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
 		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports, AutoMinorUpgrade: true, Tags: tags,
 	})

@@ -29,7 +29,7 @@ func (s *Service) instanceRows() []row {
 
 var createHonours = names("DBInstanceIdentifier", "DBInstanceClass", "Engine", "EngineVersion", "AllocatedStorage", "StorageType",
 	"Iops", "StorageThroughput", "MasterUsername", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "DBName", "CharacterSetName", "Port", "AvailabilityZone",
-	"DBParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow",
+	"DBParameterGroupName", "OptionGroupName", "DBSubnetGroupName", "VpcSecurityGroupIds", "BackupRetentionPeriod", "PreferredBackupWindow",
 	"PreferredMaintenanceWindow", "MaxAllocatedStorage", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade",
 	"CACertificateIdentifier", "LicenseModel", "MultiAZ", "Tags", "TagSpecifications")
 
@@ -53,7 +53,7 @@ func (s *Service) createDBInstance(ctx context.Context, in *rds.CreateDBInstance
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, Port: number(in.Port),
 		RetentionDays: number(in.BackupRetentionPeriod), MaxStorageGiB: number(in.MaxAllocatedStorage),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
-		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName, SecurityGroups: in.VpcSecurityGroupIds,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
 		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports,
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade,
@@ -110,7 +110,7 @@ func instanceFilter(filters []types.Filter) (control.InstanceFilter, error) {
 
 var modifyHonours = names("DBInstanceIdentifier", "ApplyImmediately", "AllocatedStorage", "StorageType", "Iops", "StorageThroughput",
 	"DBInstanceClass", "EngineVersion", "MasterUserPassword", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "RotateMasterUserPassword", "DBPortNumber", "DBParameterGroupName", "OptionGroupName",
-	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "PreferredMaintenanceWindow", "MaxAllocatedStorage",
+	"DBSubnetGroupName", "VpcSecurityGroupIds", "BackupRetentionPeriod", "PreferredBackupWindow", "PreferredMaintenanceWindow", "MaxAllocatedStorage",
 	"DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "CloudwatchLogsExportConfiguration", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel",
 	"NewDBInstanceIdentifier", "Engine", "MultiAZ")
 
@@ -132,7 +132,7 @@ func (s *Service) modifyDBInstance(ctx context.Context, in *rds.ModifyDBInstance
 	i, err := s.c.ModifyInstance(ctx, have.Name, control.InstanceChange{
 		ApplyImmediately: isTrue(in.ApplyImmediately), MasterPassword: (*logkey.Secret)(in.MasterUserPassword), Port: number(in.DBPortNumber),
 		Managed:        control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId, Rotate: isTrue(in.RotateMasterUserPassword)},
-		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName, SecurityGroups: in.VpcSecurityGroupIds,
 		RetentionDays: number(in.BackupRetentionPeriod), MaxStorageGiB: number(in.MaxAllocatedStorage),
 		BackupWindow: in.PreferredBackupWindow, MaintenanceWindow: in.PreferredMaintenanceWindow,
 		DeletionProtection: in.DeletionProtection, CopyTags: in.CopyTagsToSnapshot, LoadKept: in.EnablePerformanceInsights, MonitoringInterval: number(in.MonitoringInterval), MonitoringRole: in.MonitoringRoleArn, ExportLogs: on, KeepLogs: off, AutoMinorUpgrade: in.AutoMinorVersionUpgrade,

@@ -50,7 +50,7 @@ func (s *Service) instance(i control.Instance) *types.DBInstance {
 			DBParameterGroupName: aws.String(spec.ParameterGroup), ParameterApplyStatus: aws.String(applyStatus(i)),
 		}},
 		OptionGroupMemberships: []types.OptionGroupMembership{{OptionGroupName: aws.String(spec.OptionGroup), Status: aws.String("in-sync")}},
-		DBSecurityGroups:       []types.DBSecurityGroupMembership{}, VpcSecurityGroups: s.securityGroups(),
+		DBSecurityGroups:       []types.DBSecurityGroupMembership{}, VpcSecurityGroups: s.securityGroups(i),
 		DomainMemberships: []types.DomainMembership{}, AssociatedRoles: []types.DBInstanceRole{},
 	}
 	if spec.Monitoring.IntervalSeconds > 0 {

@@ -3,7 +3,6 @@ package rds
 import (
 	"fmt"
 	"reflect"
-	"slices"
 
 	"kurabe"
 )
@@ -27,7 +26,6 @@ var truths = map[string]truth{
 	"PerformanceInsightsRetentionPeriod": {[]any{7}, "database load is kept for 7 days"},
 	"DatabaseInsightsMode":               {[]any{"standard"}, "Database Insights has no advanced mode here"},
 	"PubliclyAccessible":                 {[]any{false}, "an endpoint has one address, of its host's --address-pool, and no public one beside it"},
-	"VpcSecurityGroupIds":                {nil, "there is one security group, the default one that DescribeSecurityGroups shows; who reaches an endpoint is decided by its host's --address-pool"},
 	"DBSecurityGroups":                   {nil, "DB security groups belonged to EC2-Classic"},
 	"NetworkType":                        {[]any{"IPV4"}, "endpoints have IPv4 addresses only"},
 	"DedicatedLogVolume":                 {[]any{false}, "an instance has one volume"},
@@ -98,9 +96,6 @@ func (s *Service) refuse(in any, honoured map[string]bool) error {
 	for n := range v.NumField() {
 		name := v.Type().Field(n).Name
 		field := v.Field(n)
-		if name == "VpcSecurityGroupIds" && slices.Equal(field.Interface().([]string), []string{s.c.SecurityGroupID()}) {
-			continue // every instance is in it
-		}
 		if honoured[name] || !v.Type().Field(n).IsExported() || unset(field) {
 			continue
 		}

@@ -23,7 +23,7 @@ func (s *Service) replicaRows() []row {
 
 var replicaHonours = names("DBInstanceIdentifier", "SourceDBInstanceIdentifier", "DBInstanceClass", "AllocatedStorage", "StorageType",
 	"Iops", "StorageThroughput", "MaxAllocatedStorage", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
-	"DBSubnetGroupName", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "MultiAZ",
+	"DBSubnetGroupName", "VpcSecurityGroupIds", "DeletionProtection", "CopyTagsToSnapshot", "EnablePerformanceInsights", "MonitoringInterval", "MonitoringRoleArn", "EnableCloudwatchLogsExports", "AutoMinorVersionUpgrade", "CACertificateIdentifier", "MultiAZ",
 	"Tags", "TagSpecifications", "SourceRegion", "PreSignedUrl")
 
 func (s *Service) createDBInstanceReadReplica(ctx context.Context, in *rds.CreateDBInstanceReadReplicaInput) (*rds.CreateDBInstanceReadReplicaOutput, error) {
@@ -41,7 +41,7 @@ func (s *Service) createDBInstanceReadReplica(ctx context.Context, in *rds.Creat
 		Name: str(in.DBInstanceIdentifier), Class: str(in.DBInstanceClass), Zone: str(in.AvailabilityZone),
 		StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops), ThroughputMiB: number(in.StorageThroughput),
 		StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier, Port: number(in.Port), MaxStorageGiB: number(in.MaxAllocatedStorage),
-		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName, SecurityGroups: in.VpcSecurityGroupIds,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot), LoadKept: isTrue(in.EnablePerformanceInsights),
 		Monitoring: kurabe.Monitoring{IntervalSeconds: int(aws.ToInt32(in.MonitoringInterval)), Role: str(in.MonitoringRoleArn)}, LogTypes: in.EnableCloudwatchLogsExports,
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade,

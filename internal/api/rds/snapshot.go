@@ -204,7 +204,7 @@ func (s *Service) deleteDBSnapshot(ctx context.Context, in *rds.DeleteDBSnapshot
 
 var restoreHonours = names("DBInstanceIdentifier", "DBSnapshotIdentifier", "DBClusterSnapshotIdentifier", "DBInstanceClass", "Engine", "AllocatedStorage",
 	"StorageType", "Iops", "StorageThroughput", "DBName", "Port", "AvailabilityZone", "DBParameterGroupName", "OptionGroupName",
-	"DBSubnetGroupName", "BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnableCloudwatchLogsExports",
+	"DBSubnetGroupName", "VpcSecurityGroupIds", "BackupRetentionPeriod", "PreferredBackupWindow", "DeletionProtection", "CopyTagsToSnapshot", "EnableCloudwatchLogsExports",
 	"AutoMinorVersionUpgrade", "CACertificateIdentifier", "LicenseModel", "MultiAZ", "ManageMasterUserPassword", "MasterUserSecretKmsKeyId", "Tags", "TagSpecifications")
 
 // snapshotToRestore finds the one snapshot, of an instance or of a cluster, that a request
@@ -247,7 +247,7 @@ func (s *Service) restoreDBInstanceFromDBSnapshot(ctx context.Context, in *rds.R
 		DatabaseName: str(in.DBName), Zone: str(in.AvailabilityZone), StorageGiB: number(in.AllocatedStorage), IOPS: number(in.Iops),
 		ThroughputMiB: number(in.StorageThroughput), StorageType: in.StorageType, CACertificate: in.CACertificateIdentifier,
 		Port: number(in.Port), RetentionDays: number(in.BackupRetentionPeriod), BackupWindow: in.PreferredBackupWindow,
-		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName,
+		ParameterGroup: in.DBParameterGroupName, OptionGroup: in.OptionGroupName, SubnetGroup: in.DBSubnetGroupName, SecurityGroups: in.VpcSecurityGroupIds,
 		DeletionProtection: isTrue(in.DeletionProtection), CopyTags: isTrue(in.CopyTagsToSnapshot),
 		AutoMinorUpgrade: in.AutoMinorVersionUpgrade == nil || *in.AutoMinorVersionUpgrade, MultiAZ: isTrue(in.MultiAZ), Tags: tags, LogTypes: in.EnableCloudwatchLogsExports,
 		Managed: control.ManagedPassword{On: in.ManageMasterUserPassword, Key: in.MasterUserSecretKmsKeyId},

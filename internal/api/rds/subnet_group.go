@@ -9,6 +9,8 @@ import (
 
 	"kurabe"
 	"kurabe/internal/api"
+	"kurabe/internal/control"
+	"kurabe/internal/control/securitygroup"
 )
 
 // subnetGroupRows are the actions on DB subnet groups.
@@ -36,9 +38,12 @@ func (s *Service) subnetGroup(g kurabe.SubnetGroup) *types.DBSubnetGroup {
 	}
 }
 
-// securityGroups are those of every instance: the default one of the network.
-func (s *Service) securityGroups() []types.VpcSecurityGroupMembership {
-	return []types.VpcSecurityGroupMembership{{VpcSecurityGroupId: aws.String(s.c.SecurityGroupID()), Status: aws.String("active")}}
+// securityGroups are those of an instance or a cluster.
+func (s *Service) securityGroups(i control.Instance) []types.VpcSecurityGroupMembership {
+	of := s.c.Memberships(i.Spec.SecurityGroups, i.Status.SecurityGroups, !i.Status.AvailableAt.IsZero())
+	return mapped(of, func(m securitygroup.Membership) types.VpcSecurityGroupMembership {
+		return types.VpcSecurityGroupMembership{VpcSecurityGroupId: aws.String(m.ID), Status: aws.String(m.Status)}
+	})
 }
 
 func (s *Service) createDBSubnetGroup(ctx context.Context, in *rds.CreateDBSubnetGroupInput) (*rds.CreateDBSubnetGroupOutput, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kurabe"
+	"kurabe/internal/control/securitygroup"
 	"kurabe/internal/event"
 	"kurabe/internal/store"
 )
@@ -173,7 +174,8 @@ func asSubnets(err error) error {
 	return err
 }
 
-// securityGroups checks a list of security groups, none of which is the default one.
+// securityGroups checks a list of security groups, none of which is the default one. Endpoints of
+// proxies are not filtered, so it has to permit everything.
 func (c Proxies) securityGroups(ids []string) ([]string, error) {
 	only := c.SecurityGroupID()
 	for _, id := range ids {
@@ -181,5 +183,5 @@ func (c Proxies) securityGroups(ids []string) ([]string, error) {
 			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterValue, "Invalid security group , groupId= %s, groupName=.", id)
 		}
 	}
-	return []string{only}, nil
+	return []string{only}, securitygroup.Set{Scope: c.Scope}.CheckProxies()
 }

@@ -23,6 +23,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/postgres/sampling"
 	"kurabe/internal/engine/scratch"
+	"kurabe/internal/ownconn"
 	"kurabe/internal/proc"
 	"kurabe/internal/volume"
 )
@@ -260,8 +261,7 @@ const (
 )
 
 func shownCertificate(ctx context.Context, i engine.Instance) ([]byte, error) {
-	var dialer net.Dialer
-	raw, err := dialer.DialContext(ctx, "tcp", listening(i))
+	raw, err := ownconn.Dial(ctx, "tcp", listening(i))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"kurabe/internal/engine"
+	"kurabe/internal/ownconn"
 )
 
 // The door. Every session of the service in a server begins in enter, and the client programs
@@ -185,7 +186,7 @@ func sessionConfig(host string, port int, role string) (*pgx.ConnConfig, error) 
 	if err != nil {
 		return nil, fmt.Errorf("describe session: %w", err)
 	}
-	config.Password, config.Fallbacks = "", nil
+	config.Password, config.Fallbacks, config.DialFunc = "", nil, ownconn.Dial
 	// Prepared statements would only cost a round trip; each runs once.
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	// A watch keeps the one statement that it repeats. Room for a thousand costs 50 KB a session.

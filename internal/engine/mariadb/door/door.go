@@ -14,6 +14,7 @@ import (
 
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/role"
+	"kurabe/internal/ownconn"
 	"kurabe/internal/volume"
 )
 
@@ -50,7 +51,7 @@ var PrivateRights = []string{"SELECT, CREATE USER, RELOAD, REPLICATION SLAVE ADM
 // ClientConfig begins the settings of a session.
 func ClientConfig() *mysql.Config {
 	config := mysql.NewConfig()
-	config.Logger = Silent{}
+	config.Logger, config.DialFunc = Silent{}, ownconn.Dial
 	return config
 }
 

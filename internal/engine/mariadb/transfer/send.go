@@ -13,6 +13,7 @@ import (
 	"kurabe/internal/engine"
 	"kurabe/internal/engine/mariadb/door"
 	"kurabe/internal/faultpoint"
+	"kurabe/internal/ownconn"
 	"kurabe/internal/volume"
 )
 
@@ -63,7 +64,7 @@ func dialFeed(ctx context.Context, r engine.FeedRequest) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, feedDial)
 	defer cancel()
-	return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", r.At.String())
+	return (&tls.Dialer{NetDialer: ownconn.Dialer(), Config: config}).DialContext(ctx, "tcp", r.At.String())
 }
 
 // feedProtocol keeps a database server, whose port a follower's may be by then, from being
