@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,9 +21,11 @@ import (
 // stored a moment after its time.
 const eventsAgain = time.Minute
 
+const eventsKept = 14 * 24 * time.Hour
+
 func eventsCommand() *cobra.Command {
 	var f client.Flags
-	var since string
+	since := client.Span(time.Hour)
 	var follow bool
 	w := eventWriter{out: os.Stdout, seen: map[string]time.Time{}}
 	c := &cobra.Command{
@@ -41,9 +43,8 @@ them. --follow goes on until Ctrl-C, also over a restart of the service.
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: f.InstanceNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			span, err := parseSpan(since)
-			if err != nil {
-				return err
+			if since == 0 || since > client.Span(eventsKept) {
+				return errors.New("--since is more than 0 and at most 14 days")
 			}
 			c, err := f.Client()
 			if err != nil {
@@ -53,29 +54,15 @@ them. --follow goes on until Ctrl-C, also over a restart of the service.
 				w.name = strings.ToLower(args[0])
 			}
 			w.person, w.colours = onTerminal()
-			w.from = time.Now().Add(-span)
+			w.from = time.Now().Add(-time.Duration(since))
 			return repeat(cmd.Context(), follow, func(ctx context.Context) error { return w.look(ctx, c) })
 		},
 	}
 	f.Add(c)
-	c.Flags().StringVar(&since, "since", "1h", "how far to look back: 30m, 24h, 7d")
+	c.Flags().Var(&since, "since", "how far to look back: 30m, 24h, 7d")
 	c.Flags().StringArrayVar(&w.categories, "category", nil, `only events of this category, such as "low storage"; may be repeated`)
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new events, until Ctrl-C")
 	return c
-}
-
-// parseSpan reads a time span, of days too.
-func parseSpan(text string) (time.Duration, error) {
-	span, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		span = time.Duration(n * float64(24*time.Hour))
-	}
-	if err != nil || span <= 0 || span > 14*24*time.Hour {
-		return 0, fmt.Errorf("--since %q is no span of at most 14 days, such as 30m, 24h or 7d", text)
-	}
-	return span, nil
 }
 
 // eventWriter writes each event once.

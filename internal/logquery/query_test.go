@@ -41,6 +41,8 @@ func TestQueries(t *testing.T) {
 		`display toupper(level) as l | filter ispresent(level) | sort l | dedup l`:                                       "l=ERROR\nl=INFO\n",
 		`fields user.name as who | dedup who | limit 10 | display who`:                                                   "\nwho=bob\nwho=ann\n",
 		`fields 2 ^ 3 ^ 2 as a, -2 ^ 2 as b, 7 % 4 as c, (1 + 2) * 3 as d, 1 / 0 as e | limit 1 | display a, b, c, d, e`: "a=512 b=-4 c=3 d=9\n",
+		`fields datefloor(@timestamp, 1h) as h | sort h asc | limit 2 | display @timestamp`:                              "@timestamp=2026-03-01 10:00:00.000\n@timestamp=2026-03-01 10:00:01.000\n",
+		`fields datefloor(@timestamp, 1h) as h | sort h desc | limit 1 | display @timestamp`:                             "@timestamp=2026-03-01 10:00:05.000\n",
 		`limit 1`: "@timestamp=2026-03-01 10:00:05.000 @message=ERROR [7] 10.0.0.5 failed\n",
 		`sort @timestamp asc | limit 1 | display @timestamp, @logStream, @log, @ingestionTime`:                                                                           "@timestamp=2026-03-01 10:00:00.000 @logStream=stream @log=000000000000:group @ingestionTime=2026-03-01 10:00:00.005\n",
 		`limit 3 | stats count(*) as n, latest(@message) as last`:                                                                                                        "n=3 last=ERROR [7] 10.0.0.5 failed\n",

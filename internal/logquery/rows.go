@@ -26,7 +26,8 @@ type rows struct {
 	keys    []value
 }
 
-// compare orders rows by what sort asks, then by time and place.
+// compare orders rows by what sort asks, then by time and place: events of one time that are sorted by it,
+// the oldest first, are in their order in the log.
 func (w *rows) compare(a, b *kept) int {
 	for n, o := range w.segment.sort {
 		c := a.Keys[n].order(b.Keys[n])
@@ -40,7 +41,11 @@ func (w *rows) compare(a, b *kept) int {
 	if w.segment.table {
 		return cmp.Compare(a.Tie, b.Tie)
 	}
-	return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Tie, a.Tie))
+	c := cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Tie, b.Tie))
+	if n := len(w.segment.sort); n == 0 || w.segment.sort[n-1].descending {
+		return -c
+	}
+	return c
 }
 
 func (w *rows) full() bool {

@@ -293,7 +293,7 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	c := NewChange()
 	snap := kurabe.SnapshotID(rapid.SampledFrom([]string{"snap-1", "snap-2"}).Draw(r, "snapshot"))
 	member := id.Member(rapid.IntRange(1, 3).Draw(r, "member"))
-	switch rapid.IntRange(0, 24).Draw(r, "kind") {
+	switch rapid.IntRange(0, 25).Draw(r, "kind") {
 	case 0:
 		s := spec(string(id), name)
 		s.NextName, s.NextSeq = name+"2", seq
@@ -346,6 +346,12 @@ func drawRecord(r *rapid.T) (string, []byte) {
 		c.Put(notificationKey(kurabe.TopicID(name), fmt.Sprintf("%x-3", seq))+fmt.Sprint(rapid.IntRange(0, 2).Draw(r, "part")), []byte(id))
 	case 19, 20, 21:
 		drawAlarm(r, c, name, seq)
+	case 25:
+		s := kurabe.Secret{Name: name, Versions: []kurabe.SecretVersion{{Bytes: int(seq)}}}
+		if seq > 1 {
+			s.Master = &kurabe.MasterSecret{Instance: kurabe.InstanceID(name), Seq: seq}
+		}
+		c.PutSecret(s, 0)
 	case 24:
 		drawProxy(r, c, id, host, name, seq)
 	case 14:
@@ -423,6 +429,9 @@ func compareWithFresh(r *rapid.T, followed *View, kv KV) {
 		{"catalogs", got.catalogs, fresh.catalogs},
 		{"groups", got.parameterGroups, fresh.parameterGroups},
 		{"topics", got.topics, fresh.topics},
+		{"secrets", got.secrets, fresh.secrets},
+		{"secrets of masters", got.masterSecrets, fresh.masterSecrets},
+		{"bytes of secrets", got.secretBytes, fresh.secretBytes},
 		{"alarms", got.alarms, fresh.alarms},
 		{"states of alarms", got.alarmStatus, fresh.alarmStatus},
 		{"history of alarms", append([]moment[kurabe.AlarmEntry]{}, got.alarmHistory.sorted...), append([]moment[kurabe.AlarmEntry]{}, fresh.alarmHistory.sorted...)},

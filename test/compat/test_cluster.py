@@ -25,7 +25,7 @@ UNSUPPORTED = {
     "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 31, "PubliclyAccessible": True,
     "RdsCustomClusterConfiguration": {"InterconnectSubnetId": "s"}, "ReplicationSourceIdentifier": "s",
     "ScalingConfiguration": {"MinCapacity": 1}, "ServerlessV2ScalingConfiguration": {"MinCapacity": 1.0}, "StorageEncrypted": True,
-    "VpcSecurityGroupIds": ["sg-12345678"], "WithExpressConfiguration": True, "EnableVPCNetworking": True, "EnableInternetAccessGateway": True,
+    "WithExpressConfiguration": True, "EnableVPCNetworking": True, "EnableInternetAccessGateway": True,
 }  # fmt: skip
 
 # Honoured, or of another region, which a client makes a request of its own for.

@@ -18,7 +18,7 @@ UNSUPPORTED = {
     "EnableIAMDatabaseAuthentication": True, "StorageEncrypted": True, "KmsKeyId": "k",
     "PerformanceInsightsKMSKeyId": "k", "PerformanceInsightsRetentionPeriod": 31,
     "DatabaseInsightsMode": "advanced",
-    "PubliclyAccessible": True, "VpcSecurityGroupIds": ["sg-12345678"], "DBSecurityGroups": ["g"], "NetworkType": "DUAL",
+    "PubliclyAccessible": True, "DBSecurityGroups": ["g"], "NetworkType": "DUAL",
     "DedicatedLogVolume": True,
     "MasterUserAuthenticationType": "iam-db-auth", "BackupTarget": "outposts", "EnableCustomerOwnedIp": True,
     "EngineLifecycleSupport": "open-source-rds-extended-support", "MultiTenant": True, "NcharCharacterSetName": "AL16UTF16",

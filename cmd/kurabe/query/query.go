@@ -60,7 +60,7 @@ const pollEvery = 200 * time.Millisecond
 func Command() *cobra.Command {
 	var f client.Flags
 	var groups []string
-	var since, until time.Duration
+	since, until := client.Span(time.Hour), client.Span(0)
 	var limit int
 	c := &cobra.Command{
 		Use:   "query [NAME] QUERY",
@@ -97,7 +97,7 @@ elsewhere; the first line has the names of the columns. Ctrl-C stops the query.
 				}
 			}
 			now := time.Now()
-			ask := startAsk{LogGroupNames: groups, QueryString: args[len(args)-1], StartTime: now.Add(-since).Unix(), EndTime: now.Add(-until).Unix(), Limit: limit}
+			ask := startAsk{LogGroupNames: groups, QueryString: args[len(args)-1], StartTime: now.Add(-time.Duration(since)).Unix(), EndTime: now.Add(-time.Duration(until)).Unix(), Limit: limit}
 			r, err := run(ctx, c, ask)
 			if err != nil {
 				return err
@@ -109,8 +109,8 @@ elsewhere; the first line has the names of the columns. Ctrl-C stops the query.
 	}
 	f.Add(c)
 	c.Flags().StringSliceVar(&groups, "group", nil, "log group to ask instead of those of an instance; several are separated by commas")
-	c.Flags().DurationVar(&since, "since", time.Hour, "how long ago the time begins")
-	c.Flags().DurationVar(&until, "until", 0, "how long ago the time ends")
+	c.Flags().Var(&since, "since", "how long ago the time begins: 30m, 24h, 7d")
+	c.Flags().Var(&until, "until", "how long ago the time ends")
 	c.Flags().IntVar(&limit, "limit", 0, "rows at most (default 10000)")
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -88,8 +89,11 @@ func (s service) getBatch(ctx context.Context, in *secretsmanager.BatchGetSecret
 
 func filtersOf(list []types.Filter) (out []secret.Filter, err error) {
 	for n, f := range list {
+		if f.Key == "" {
+			return nil, invalid("Invalid filter key")
+		}
 		if !slices.Contains(secret.FilterKeys, string(f.Key)) {
-			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "1 validation error detected: Value '%.100s' at 'filters.%d.member.key' failed to satisfy constraint: Member must satisfy enum value set: %v", f.Key, n+1, secret.FilterKeys)
+			return nil, kurabe.Errorf(kurabe.CodeInvalidParameterCombo, "1 validation error detected: Value '%.100s' at 'filters.%d.member.key' failed to satisfy constraint: Member must satisfy enum value set: [%s]", f.Key, n+1, strings.Join(secret.FilterKeys, ", "))
 		}
 		if len(f.Values) == 0 {
 			return nil, invalid("Invalid filter values for key: %s", f.Key)
@@ -189,7 +193,7 @@ func (s service) list(_ context.Context, in *secretsmanager.ListSecretsInput) (*
 	if in.SortBy != "" && !slices.Contains(in.SortBy.Values(), in.SortBy) || in.SortOrder != "" && !slices.Contains(in.SortOrder.Values(), in.SortOrder) {
 		return nil, invalid("SortBy is one of %v, and SortOrder one of %v.", in.SortBy.Values(), in.SortOrder.Values())
 	}
-	order := secret.Order{By: string(in.SortBy), Descending: in.SortOrder != types.SortOrderTypeAsc}
+	order := secret.Order{By: string(in.SortBy), Descending: in.SortOrder == types.SortOrderTypeDesc}
 	list, next, err := page(s.secrets.List(filters, aws.ToBool(in.IncludePlannedDeletion), order), in.NextToken, in.MaxResults, listMax)
 	if err != nil {
 		return nil, err

@@ -213,9 +213,11 @@ func (s service) rotate(ctx context.Context, in *secretsmanager.RotateSecretInpu
 		"RotationRules.ScheduleExpression": because(rules != nil && rules.ScheduleExpression != nil, "only AutomaticallyAfterDays is offered"),
 		"RotationRules.Duration":           because(rules != nil && rules.Duration != nil, "a rotation takes seconds; there are no windows"),
 		"ExternalSecretRotationMetadata":   because(in.ExternalSecretRotationMetadata != nil, noRoles), "ExternalSecretRotationRoleArn": because(in.ExternalSecretRotationRoleArn != nil, noRoles),
-		"RotationRules.AutomaticallyAfterDays": because(rules != nil && rules.AutomaticallyAfterDays != nil && (days < 1 || days > secret.RotationDaysMax), "it is from 1 to 1000"),
 	}); err != nil {
 		return nil, err
+	}
+	if rules != nil && rules.AutomaticallyAfterDays != nil && (days < 1 || days > secret.RotationDaysMax) {
+		return nil, invalid("RotationRules.AutomaticallyAfterDays must be within 1-%d.", secret.RotationDaysMax)
 	}
 	made, err := s.c.RotateSecret(ctx, aws.ToString(in.SecretId), int(days), in.RotateImmediately == nil || *in.RotateImmediately)
 	if err != nil {

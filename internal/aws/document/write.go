@@ -17,8 +17,8 @@ import (
 )
 
 // writer writes an output as JSON or CBOR, without a tree in between: an answer may have a hundred
-// thousand times and numbers. Absent members are left out, except that a list at the top is there
-// although it is empty: clients index into it without asking.
+// thousand times and numbers. Absent members are left out, except that a list at the top of most
+// services' answers is there although it is empty: clients index into it without asking.
 type writer struct {
 	model *shape.Model
 	json  bool
@@ -56,7 +56,7 @@ func FaultCBOR(m *shape.Model, f *fault.Fault) []byte { return writer{model: m}.
 
 func encode(w writer, out any) []byte {
 	if v := reflect.ValueOf(out); v.Kind() == reflect.Pointer && !v.IsNil() {
-		w.structure(v.Elem(), true)
+		w.structure(v.Elem(), !w.model.Sparse)
 	} else {
 		w.begin(cborMap, '{', 0)
 		w.end('}')

@@ -37,6 +37,8 @@ type Text struct {
 	// AnyText: members may hold control characters. Other services' texts are kept where XML
 	// shows them.
 	AnyText bool
+	// Sparse: a list that is not there is left out at the top of an answer, too.
+	Sparse bool
 
 	Actions, Silent, Elements, Names, Required, Errors string
 }

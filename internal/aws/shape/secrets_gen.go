@@ -7,6 +7,7 @@ var Secrets = New(Text{
 	Service: "secretsmanager",
 	Version: "2017-10-17",
 	AnyText: true,
+	Sparse:  true,
 	Actions: `
 BatchGetSecretValue CancelRotateSecret CreateSecret DeleteResourcePolicy DeleteSecret DescribeSecret GetRandomPassword
 GetResourcePolicy GetSecretValue ListSecretVersionIds ListSecrets PutResourcePolicy PutSecretValue

@@ -26,15 +26,15 @@ type PasswordForm struct {
 	Exclude                                            string // characters
 	NoNumbers, NoPunctuation, NoUppercase, NoLowercase bool
 	Space                                              bool
-	AnyOfTypes                                         bool // not one of each type at least
+	AnyOfTypes                                         bool // not one of each type, the space apart, at least
 }
 
-// types are the characters of a form, by type.
+// types are the characters of a form, by type but for the space.
 func (f PasswordForm) types() (types []string) {
 	for _, t := range []struct {
 		not  bool
 		text string
-	}{{f.NoLowercase, lowercase}, {f.NoUppercase, uppercase}, {f.NoNumbers, digits}, {f.NoPunctuation, punctuation}, {!f.Space, " "}} {
+	}{{f.NoLowercase, lowercase}, {f.NoUppercase, uppercase}, {f.NoNumbers, digits}, {f.NoPunctuation, punctuation}} {
 		text := strings.Map(func(r rune) rune {
 			if strings.ContainsRune(f.Exclude, r) {
 				return -1
@@ -65,7 +65,11 @@ func RandomPassword(f PasswordForm) (logkey.Secret, error) {
 			out = append(out, randomText(t, 1)...)
 		}
 	}
-	out = append(out, randomText(strings.Join(types, ""), f.Length-len(out))...)
+	all := strings.Join(types, "")
+	if f.Space {
+		all += " "
+	}
+	out = append(out, randomText(all, f.Length-len(out))...)
 	for n := len(out) - 1; n > 0; n-- { // where the required ones are tells nothing
 		at, err := rand.Int(rand.Reader, big.NewInt(int64(n+1)))
 		if err != nil {

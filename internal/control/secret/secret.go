@@ -254,10 +254,10 @@ func (s Secrets) Untag(ctx context.Context, id string, keys []string) error {
 func (s Secrets) Delete(ctx context.Context, id string, days *int64, force bool) (secret kurabe.Secret, err error) {
 	window := int64(defaultWindow)
 	switch {
-	case days != nil && force:
-		return secret, invalid("You can't use ForceDeleteWithoutRecovery in conjunction with RecoveryWindowInDays.")
 	case days != nil && (*days < minWindow || *days > maxWindow):
 		return secret, invalid("The RecoveryWindowInDays value must be between %d and %d days (inclusive).", minWindow, maxWindow)
+	case days != nil && force:
+		return secret, invalid("You can't use ForceDeleteWithoutRecovery in conjunction with RecoveryWindowInDays.")
 	case days != nil:
 		window = *days
 	}

@@ -240,7 +240,7 @@ func TestRandomPassword(t *testing.T) {
 		"usual":      {PasswordForm{Length: 32}, []string{lowercase, uppercase, digits, punctuation}, " "},
 		"shortest":   {PasswordForm{Length: 4}, []string{lowercase, uppercase, digits, punctuation}, " "},
 		"excluded":   {PasswordForm{Length: 300, Exclude: "abc" + digits}, []string{lowercase, punctuation}, "abc" + digits},
-		"space":      {PasswordForm{Length: 5, Space: true}, []string{" ", lowercase, uppercase, digits, punctuation}, ""},
+		"space":      {PasswordForm{Length: 1000, Space: true}, []string{" ", lowercase, uppercase, digits, punctuation}, ""},
 		"digits":     {PasswordForm{Length: 300, NoLowercase: true, NoUppercase: true, NoPunctuation: true}, []string{digits}, letters + punctuation},
 		"not of all": {PasswordForm{Length: 1, AnyOfTypes: true}, nil, " "},
 	} {

@@ -17,6 +17,9 @@ const (
 	// eventsPerTurn bounds how long the mail waits.
 	eventsPerTurn = 256
 
+	// moment is how long a loop may keep its processor while it waits.
+	moment = time.Millisecond
+
 	// tick is the time between two calls of OnTick.
 	tick = 100 * time.Millisecond
 )
@@ -121,10 +124,12 @@ func (l *Loop) Run() error {
 	return nil
 }
 
-// wait asks without waiting first: under load the answer is there, and a call that cannot
-// block spares the hand-over of the processor to Go's scheduler and back.
+// wait waits for a moment without a word to Go's scheduler, and only then with one: under load
+// the next event comes sooner than the hand-over of the processor and back would take, and the
+// scheduler's watch over threads in system calls stays asleep. A moment is short enough not to
+// hold up others that need this processor: a stop of the world interrupts it (EINTR).
 func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.poll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.poll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(moment/time.Millisecond), 0, 0)
 	if errno == 0 && n > 0 {
 		return int(n), nil
 	}

@@ -45,6 +45,7 @@ type client struct {
 	passing   int         // bytes of a message that flow to the server
 	dropping  bool        // they do not
 	scanning  *pg.Scanner // of a text that flows
+	due       bool        // it has server for a message that it has not sent yet
 	restoring bool        // its settings are being set on server
 	barrier   bool        // nothing is taken until the server has answered
 	failing   *pg.Failure // of its next statement
@@ -87,14 +88,18 @@ func (c *client) session() proxy.Session {
 
 // Data implements eventloop.Handler.
 func (c *client) Data(_ *eventloop.Conn, data []byte) int {
-	if c.phase != serving {
-		used := c.enter(data)
-		if c.phase != serving || c.conn.Paused() || c.conn.Closed() {
+	used := 0
+	for c.phase != serving {
+		if used == len(data) {
 			return used
 		}
-		return used + c.serve(data[used:])
+		n := c.enter(data[used:])
+		used += n
+		if n == 0 || c.conn.Paused() || c.conn.Closed() {
+			return used
+		}
 	}
-	return c.serve(data)
+	return used + c.serve(data[used:])
 }
 
 // serve takes messages of a client that is logged in.
@@ -226,6 +231,7 @@ func (c *client) attach(p *pool.Server) bool {
 		c.introduce()
 		return false
 	}
+	c.due = true
 	return c.restore()
 }
 

@@ -46,9 +46,9 @@ func (c *client) lost(s *server, err error) {
 		// A part of a message has left: nothing can follow it.
 		c.conn.Reset()
 		return
-	case c.restoring:
+	case c.due:
 		// Nothing of the client's has been sent.
-		c.restoring = false
+		c.due, c.restoring = false, false
 		c.conn.Resume()
 		return
 	}

@@ -50,7 +50,9 @@ func (c *client) message(kind byte, size int, rest []byte) int {
 		return c.refuse(kind, size, rest)
 	case !c.acquire():
 		return 0
-	case kind == 'Q':
+	}
+	c.due = false
+	if kind == 'Q' {
 		return c.query(size, rest, whole)
 	}
 	return c.extended(kind, size, rest, whole)

@@ -397,7 +397,7 @@ func (s *server) settle(ready bool) {
 // rest gives the connection back, if the client needs it no more.
 func (s *server) rest() {
 	c := s.client
-	if c == nil || s.pending.length > 0 || s.status != 'I' || s.skipping || c.passing > 0 || c.restoring || s.Conn.Closed() {
+	if c == nil || s.pending.length > 0 || s.status != 'I' || s.skipping || c.passing > 0 || c.due || s.Conn.Closed() {
 		return
 	}
 	if (c.touchedAll || len(c.touched) > 0 && c.pin == "") && c.phase == serving {

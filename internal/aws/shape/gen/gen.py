@@ -132,7 +132,8 @@ def model_file(service, version, ident, members):
     meta, operations = model["metadata"], model["operations"]
     namespace = meta.get("xmlNamespace", "") + "/" * (service == "ec2")  # EC2 itself answers with the stroke
     lines = [("Service", meta.get("signingName", meta["endpointPrefix"])), ("Version", version), ("Namespace", namespace)]
-    flags = [("Flat", meta["protocol"] == "ec2"), ("Compatible", "awsQueryCompatible" in meta), ("AnyText", service in ("logs", "secretsmanager"))]
+    flags = [("Flat", meta["protocol"] == "ec2"), ("Compatible", "awsQueryCompatible" in meta), ("AnyText", service in ("logs", "secretsmanager")),
+             ("Sparse", service == "secretsmanager")]
     silent = [a for a, op in operations.items() if "output" not in op]
     blocks = [("Actions", sorted([a for a in operations if a not in silent] + newer["actions"])), ("Silent", sorted(silent))]
     if members:
