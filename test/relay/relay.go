@@ -7,6 +7,7 @@ import (
 
 	"kurabe/internal/proxy"
 	"kurabe/internal/proxy/eventloop"
+	"kurabe/internal/proxy/mariadb"
 	"kurabe/internal/proxy/pool"
 	"kurabe/internal/proxy/postgres"
 )
@@ -23,13 +24,22 @@ type Relay struct {
 
 // Postgres starts a relay to a server. Its caller calls Close.
 func Postgres(writer netip.AddrPort, settings *proxy.Settings, limits pool.Limits) (*Relay, error) {
+	return start(writer, postgres.NewOpener(settings), limits, func(l *eventloop.Loop, p *pool.Pool) proxy.Frontend { return postgres.New(l, p, settings) })
+}
+
+// MariaDB is Postgres for the other engine.
+func MariaDB(writer netip.AddrPort, settings *proxy.Settings, limits pool.Limits) (*Relay, error) {
+	return start(writer, mariadb.NewOpener(settings), limits, func(l *eventloop.Loop, p *pool.Pool) proxy.Frontend { return mariadb.New(l, p, settings) })
+}
+
+func start(writer netip.AddrPort, opener pool.Opener, limits pool.Limits, frontend func(*eventloop.Loop, *pool.Pool) proxy.Frontend) (*Relay, error) {
 	loop, err := eventloop.New()
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{Loop: loop, Pool: pool.New(loop, postgres.NewOpener(settings), limits), ended: make(chan error, 1)}
+	r := &Relay{Loop: loop, Pool: pool.New(loop, opener, limits), ended: make(chan error, 1)}
 	r.Pool.SetRoute(pool.Route{Epoch: 1, Writer: writer})
-	r.Frontend = postgres.New(loop, r.Pool, settings)
+	r.Frontend = frontend(loop, r.Pool)
 	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
 		return nil, err

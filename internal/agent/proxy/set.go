@@ -15,6 +15,7 @@ import (
 	"kurabe/internal/account"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/cgroup"
+	"kurabe/internal/proxy/process"
 	"kurabe/internal/volume"
 )
 
@@ -33,8 +34,7 @@ type Config struct {
 	// Accounts gives each proxy a user of its own; nil: all are ours.
 	Accounts *account.Book
 	Levers   cgroup.Levers
-	// Seen is told of each look at a proxy; nil: nobody is.
-	Seen func(Look)
+	Series   Appender // keeps what is measured; nil: nothing is
 }
 
 // Set has the proxies of one host.
@@ -120,4 +120,13 @@ func (s *Set) hold(a kurabe.ProxyAssignment) error {
 		}
 	}
 	return s.Addresses.Hold("proxy "+string(a.Proxy), want)
+}
+
+// Status asks a proxy of this host how it is.
+func (s *Set) Status(ctx context.Context, q process.StatusQuestion) (process.Status, error) {
+	w, ok := s.Find(q.Proxy)
+	if !ok {
+		return process.Status{}, kurabe.Errorf(kurabe.CodeResourceNotFound, "this host has no proxy %s", q.Proxy)
+	}
+	return w.client.Status(ctx, q.Sessions)
 }

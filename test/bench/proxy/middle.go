@@ -22,14 +22,21 @@ import (
 	"kurabe/test/relay"
 )
 
-// ServerEnv makes this process the proxy to the server of that address.
+// ServerEnv makes this process the proxy to the server of that address, which ofMariaDB
+// precedes for a MariaDB.
 const ServerEnv = "KURABE_BENCH_PROXY"
+
+const ofMariaDB = "mariadb/"
 
 // poolSize is what both have, PgBouncer's own default.
 const poolSize = 20
 
 // Serve is the proxy. It prints its address and ends with its input.
 func Serve(server string) error {
+	start := relay.Postgres
+	if after, is := strings.CutPrefix(server, ofMariaDB); is {
+		server, start = after, relay.MariaDB
+	}
 	address, err := netip.ParseAddrPort(server)
 	if err != nil {
 		return err
@@ -38,7 +45,7 @@ func Serve(server string) error {
 		Endpoint: "default", Users: map[string]proxy.User{relay.User: {Name: relay.User, Password: logkey.Secret(relay.Password)}},
 		ClientsMax: 20_000, IdleClientTimeout: time.Hour, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
-	r, err := relay.Postgres(address, settings, pool.Limits{MaxServers: poolSize, MaxIdle: poolSize, BorrowTimeout: 2 * time.Minute})
+	r, err := start(address, settings, pool.Limits{MaxServers: poolSize, MaxIdle: poolSize, BorrowTimeout: 2 * time.Minute})
 	if err != nil {
 		return err
 	}
@@ -55,9 +62,9 @@ type way struct {
 }
 
 // startProxy starts this program as the proxy.
-func startProxy(self string, server netip.AddrPort) (way, func(), error) {
+func startProxy(self, server string) (way, func(), error) {
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), ServerEnv+"="+server.String())
+	cmd.Env = append(os.Environ(), ServerEnv+"="+server)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

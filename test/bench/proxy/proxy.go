@@ -49,6 +49,9 @@ func loads() (all []load) {
 
 // Measure compares the ways to one server.
 func Measure(ctx context.Context, r *bed.Run) (failure error) {
+	if err := measureMariaDB(ctx, r); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp(r.Dir, "kurabe-proxy-")
 	if err != nil {
 		return err
@@ -63,7 +66,7 @@ func Measure(ctx context.Context, r *bed.Run) (failure error) {
 		return err
 	}
 	defer func() { failure = errors.Join(failure, server.Stop(context.WithoutCancel(ctx), "immediate")) }()
-	ours, end, err := startProxy(r.Self, server.Address)
+	ours, end, err := startProxy(r.Self, server.Address.String())
 	if err != nil {
 		return err
 	}
