@@ -28,3 +28,21 @@ func TestPostgresTakesTurns(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestPostgresStops: clients between transactions are ended at once, one in a transaction when it
+// ends.
+func TestPostgresStops(t *testing.T) {
+	x := start(t, server(t), 2, nil)
+	idle, within := x.connect(t, simple), x.connect(t, simple)
+	exec(t, within, "BEGIN")
+	left := make(chan struct{})
+	x.Do(func() { x.Frontend.Stop(func() { close(left) }) })
+	if _, err := idle.Exec(deadline(t), "SELECT 1"); err == nil {
+		t.Error("an idle client goes on")
+	}
+	if got := one[int](t, within, "SELECT 7"); got != 7 {
+		t.Error(got)
+	}
+	exec(t, within, "COMMIT")
+	<-left
+}

@@ -18,7 +18,7 @@ const (
 	eventsPerTurn = 256
 
 	// moment is how long a loop may keep its processor while it waits.
-	moment = time.Millisecond
+	moment = 5 * time.Millisecond
 
 	// tick is the time between two calls of OnTick.
 	tick = 100 * time.Millisecond

@@ -62,7 +62,8 @@ type client struct {
 	forgotten []forgotten // by the query that is under way
 	bound     pg.Marks    // of the statement that was bound last
 	queries   uint64
-	asked     time.Time
+	arrived   time.Time // the statement, which may have waited for a connection
+	asked     time.Time // the server
 }
 
 // idle says that nothing is under way and no transaction open.
@@ -210,6 +211,7 @@ func (c *client) acquire() bool {
 		return true
 	}
 	c.since = c.f.loop.Now()
+	c.arrived = c.since
 	s := c.f.pool.Borrow(c.of, c.last, c.waits())
 	if s == nil {
 		c.conn.Pause(true)

@@ -207,10 +207,7 @@ func (c *client) emulateParse(body []byte) bool {
 		return false
 	}
 	if len(name) > 0 {
-		if c.named == nil {
-			c.named = map[string]*statement{}
-		}
-		c.named[string(name)] = c.f.statementOf(after, false)
+		c.name(string(name), c.f.statementOf(after, false))
 		return true
 	}
 	u := &c.unnamed

@@ -181,6 +181,14 @@ type unnamed struct {
 	effects pg.Effects
 }
 
+// name gives a statement a name. The client holds it from then on.
+func (c *client) name(name string, st *statement) {
+	if c.named == nil {
+		c.named = map[string]*statement{}
+	}
+	c.named[name] = st
+}
+
 // unname takes a name away.
 func (c *client) unname(name string) {
 	if st := c.named[name]; st != nil {
@@ -206,8 +214,8 @@ type forgotten struct {
 // forgot is called when the query has been answered.
 func (c *client) forgot(failed bool) {
 	for _, x := range c.forgotten {
-		if failed && c.named[x.name] == nil && c.named != nil {
-			c.named[x.name] = x.statement
+		if failed && c.named[x.name] == nil {
+			c.name(x.name, x.statement)
 		} else {
 			x.statement.release()
 		}

@@ -72,8 +72,7 @@ func (c *client) extended(kind byte, size int, rest []byte, whole bool) int {
 	case 'D', 'C':
 		return c.describeOrClose(kind, size, rest, whole)
 	case 'E':
-		c.queries++
-		c.f.counters.Queries++
+		c.asks()
 		s.send(request{kind: execute, commits: c.bound&pg.MarkCommit != 0, ends: c.bound&pg.MarkEnd != 0})
 	case 'F':
 		s.send(request{kind: query})
@@ -93,9 +92,22 @@ func (c *client) extended(kind byte, size int, rest []byte, whole bool) int {
 	return c.start(size, rest)
 }
 
+// asks counts a statement.
+func (c *client) asks() {
+	c.queries++
+	c.f.counters.Queries++
+	if c.tls {
+		c.f.counters.QueriesTLS++
+	}
+}
+
+// clock notes when the server was asked, if it has answered everything before.
 func (c *client) clock() {
 	if c.asked.IsZero() {
 		c.asked = c.f.loop.Now()
+		if c.arrived.IsZero() {
+			c.arrived = c.asked
+		}
 	}
 }
 
@@ -104,9 +116,9 @@ func (c *client) answered() {
 	now := c.f.loop.Now()
 	c.since = now
 	if !c.asked.IsZero() {
-		c.f.counters.ResponseTime += now.Sub(c.asked)
+		c.f.counters.ResponseTime += now.Sub(c.arrived)
 		c.f.counters.DatabaseTime += now.Sub(c.asked)
-		c.asked = time.Time{}
+		c.asked, c.arrived = time.Time{}, time.Time{}
 	}
 }
 
@@ -114,11 +126,7 @@ func (c *client) answered() {
 func (c *client) query(size int, rest []byte, whole bool) int {
 	s := c.server
 	c.clock()
-	c.queries++
-	c.f.counters.Queries++
-	if c.tls {
-		c.f.counters.QueriesTLS++
-	}
+	c.asks()
 	c.unnamed.valid, s.unnamed = false, nil
 	if !whole {
 		// The text is read while it flows. What it does to the session is known at its end.
@@ -251,10 +259,7 @@ func (c *client) parse(size int, rest []byte, whole bool) int {
 		s.Conn.Write(rest[:size])
 		return size
 	}
-	if c.named == nil {
-		c.named = map[string]*statement{}
-	}
-	c.named[string(name)] = st
+	c.name(string(name), st)
 	if s.prepared.use(st) {
 		c.provide('1', request{name: string(name), ends: st.effects.Marks&pg.MarkEnd != 0 || st.effects.Statements == 0})
 		return size

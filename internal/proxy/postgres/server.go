@@ -320,7 +320,7 @@ func (s *server) dropped(r *request) {
 		c.unname(r.name)
 	case r.kind == given && r.answer == '3' && r.named != nil:
 		if c != nil && c.named[r.name] == nil {
-			c.named[r.name] = r.named
+			c.name(r.name, r.named)
 		} else {
 			r.named.release()
 		}
@@ -409,6 +409,9 @@ func (s *server) rest() {
 	}
 	c.server, s.client, s.synced = nil, nil, 0
 	s.lend()
+	if c.f.stopping {
+		c.fatal("57P01", "terminating connection due to administrator command")
+	}
 }
 
 // lend gives the connection to the next client.
