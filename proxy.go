@@ -225,6 +225,8 @@ type ProxyAssignment struct {
 	Secrets []ProxySecret `json:"secrets,omitempty"`
 	Route   ProxyRoute    `json:"route"`
 	Servers []ProxyServer `json:"servers,omitempty"`
+	// Target is what they are of, as CloudWatch names it: "db:NAME" or "cluster:NAME".
+	Target string `json:"target,omitempty"`
 	// TargetEpoch is that of the target's group for which the route was made, 0 without one.
 	TargetEpoch Epoch `json:"targetEpoch,omitempty"`
 }

@@ -18,6 +18,7 @@ import (
 	"kurabe/internal/hostlink"
 	"kurabe/internal/logevents"
 	"kurabe/internal/logkey"
+	"kurabe/internal/proxy/process"
 )
 
 // Usage tells what an instance occupies on disk, in bytes.
@@ -118,7 +119,7 @@ func New(c Config) *Agent {
 	c.Endpoint.Log, c.Endpoint.Now, c.Endpoint.Guarded = c.Log, c.Now, a.leaseHolds
 	a.endpoints = endpoint.New(c.Endpoint)
 	a.proxies = proxy.New(proxy.Config{
-		Host: a.host, Dir: filepath.Join(filepath.Dir(c.Homes), "proxies"), Addresses: a.endpoints.Addresses, Accounts: c.Accounts, Levers: c.Levers,
+		Host: a.host, Dir: filepath.Join(filepath.Dir(c.Homes), "proxies"), Addresses: a.endpoints.Addresses, Accounts: c.Accounts, Levers: c.Levers, Series: c.Series,
 	})
 	return a
 }
@@ -193,4 +194,9 @@ func (a *Agent) WaitLooked(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ProxyStatus asks a proxy of this host how it is.
+func (a *Agent) ProxyStatus(ctx context.Context, q process.StatusQuestion) (process.Status, error) {
+	return a.proxies.Status(ctx, q)
 }

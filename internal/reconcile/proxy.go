@@ -125,7 +125,10 @@ func (f *fleet) proxyTarget(id kurabe.InstanceID) *proxy.Target {
 	if !ok || i.Spec.Deleting != nil {
 		return nil
 	}
-	t := &proxy.Target{Group: i.Group}
+	t := &proxy.Target{Name: "db:" + i.Name(), Group: i.Group}
+	if i.Spec.Cluster {
+		t.Name = "cluster:" + i.Name()
+	}
 	for _, a := range i.Assignments {
 		t.Assignments = append(t.Assignments, a.Value)
 		if r, ok := i.ReportOf(a.Value.Instance); ok {

@@ -10,6 +10,7 @@ import (
 	"kurabe/internal/insights"
 	"kurabe/internal/load"
 	"kurabe/internal/logs"
+	"kurabe/internal/proxy/process"
 	"kurabe/internal/store"
 )
 
@@ -45,6 +46,9 @@ func (n *node) handleReads(host kurabe.HostID) error {
 	})
 	// The agent is there before anybody can ask: questions come with its assignments.
 	hostread.Handle(n.reads, replicaLag, func(context.Context, struct{}) ([]kurabe.ReplicaLag, error) { return n.agent.Lags(), nil })
+	hostread.Handle(n.reads, process.StatusKind, func(ctx context.Context, q process.StatusQuestion) (process.Status, error) {
+		return n.agent.ProxyStatus(ctx, q)
+	})
 	n.handleSeries()
 	n.handleLoad()
 	drill.Handle(n.reads, drill.NewPermits(host, placeIn(n.base, "instances"), drill.GuardCommand), n.log)

@@ -347,17 +347,22 @@ func drawRecord(r *rapid.T) (string, []byte) {
 	case 19, 20, 21:
 		drawAlarm(r, c, name, seq)
 	case 25:
-		s := kurabe.Secret{Name: name, Versions: []kurabe.SecretVersion{{Bytes: int(seq)}}}
-		if seq > 1 {
-			s.Master = &kurabe.MasterSecret{Instance: kurabe.InstanceID(name), Seq: seq}
-		}
-		c.PutSecret(s, 0)
+		c.PutSecret(secretOf(name, seq), 0)
 	case 24:
 		drawProxy(r, c, id, host, name, seq)
 	case 14:
 		c.PutGroup(kurabe.Group{Instance: id, Epoch: kurabe.Epoch(seq), Primary: member, LastNumber: 3, Members: []kurabe.Member{{ID: member, Host: host}}}, 0)
 	}
 	return c.ops[0].Key, c.ops[0].Value
+}
+
+// secretOf is a secret, at times of a database.
+func secretOf(name string, seq int64) kurabe.Secret {
+	s := kurabe.Secret{Name: name, Versions: []kurabe.SecretVersion{{Bytes: int(seq)}}}
+	if seq > 1 {
+		s.Master = &kurabe.MasterSecret{Instance: kurabe.InstanceID(name), Seq: seq}
+	}
+	return s
 }
 
 // drawAlarm draws a record of an alarm.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -24,7 +25,7 @@ import (
 )
 
 // proxyEngines are those that proxies are for.
-var proxyEngines = []string{"postgres"}
+var proxyEngines = []string{"postgres", "mariadb"}
 
 // proxy is a proxy of a service.
 type proxy struct {
@@ -162,8 +163,18 @@ func (p *proxy) status(t *testing.T) process.Status {
 	return s
 }
 
-// TestProxy: a proxy that a user asked for serves clients, over kills of the service, of its
-// process and of the server; follows another secret without a restart; and leaves nothing.
+// log is what the proxy has written.
+func (p *proxy) log(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.folder, "run", "proxy.log"))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(text)
+}
+
+// TestProxy: a proxy that a user asked for serves clients, over kills of the service, of the
+// server and of its own process; follows another secret without a restart; and leaves nothing.
 func TestProxy(t *testing.T) {
 	s := harness.Start(t, harness.Options{})
 	for _, engine := range proxyEngines {
@@ -171,77 +182,136 @@ func TestProxy(t *testing.T) {
 			s.NeedEngine(t, engine, s.Engines(t))
 			i := s.MustCreate(t, harness.Request("behind-"+engine, engine))
 			p := createProxy(t, i)
-			if got := p.query(t, "SELECT 6*7"); got != "42" {
-				t.Fatalf("through the proxy: %q", got)
-			}
+			p.answers(t)
+			p.outlivesKills(t, i)
+			p.followsItsSecret(t, i)
+			p.delete(t)
+			i.Delete(t)
+		})
+	}
+}
+
+func (p *proxy) answers(t *testing.T) {
+	t.Helper()
+	if got := p.query(t, "SELECT 6*7"); got != "42" {
+		t.Fatalf("through the proxy: %q", got)
+	}
+}
+
+// outlivesKills kills service, server and proxy in turn. Only the death of the proxy itself
+// ends an idle client.
+func (p *proxy) outlivesKills(t *testing.T, i *harness.Instance) {
+	t.Helper()
+	idle, err := harness.Open(t.Context(), p.login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	pid := p.status(t).PID
+	p.service.Kill(t)
+	if _, err := idle.Rows(t.Context(), "SELECT 1"); err != nil {
+		t.Errorf("while the service is dead: %v", err)
+	}
+	p.service.Start(t)
+	p.waitHealth(t, "AVAILABLE")
+	if now := p.status(t).PID; now != pid {
+		t.Errorf("the next service has started another process: %d after %d", now, pid)
+	}
+	server := i.Server(t)
+	must(t, syscall.Kill(server, syscall.SIGKILL))
+	harness.WaitEnded(t, time.Minute, "the server", server)
+	// A statement that is on its way when the connection breaks has an error; the client stays.
+	if _, err := idle.Rows(t.Context(), "SELECT 1"); err != nil {
+		t.Logf("the first statement after the server's death: %v", err)
+		if _, err := idle.Rows(t.Context(), "SELECT 1"); err != nil {
+			t.Errorf("an idle client when the server was killed: %v", err)
+		}
+	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	harness.Wait(t, time.Minute, "another process", func() string {
+		now, err := process.NewClient(p.folder).Status(t.Context(), 0)
+		if err != nil || now.PID == pid {
+			return fmt.Sprint(now.PID, err)
+		}
+		return ""
+	})
+	p.answers(t)
+}
+
+// followsItsSecret changes the password in the database and in the secret.
+func (p *proxy) followsItsSecret(t *testing.T, i *harness.Instance) {
+	t.Helper()
+	pid, next := p.status(t).PID, "Another-Passw0rd-4711"
+	i.Modify(t, func(in *rds.ModifyDBInstanceInput) {
+		in.MasterUserPassword, in.ApplyImmediately = &next, aws.Bool(true)
+	})
+	if _, err := secretsOf(p.service).PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{SecretId: &p.name, SecretString: secretText(t, i.User, next)}); err != nil {
+		t.Fatal(err)
+	}
+	p.login.Password = next
+	harness.Wait(t, time.Minute, "the new password is in force", func() string {
+		session, err := harness.Open(t.Context(), p.login)
+		if err != nil {
+			return err.Error()
+		}
+		session.Close()
+		return ""
+	})
+	if now := p.status(t).PID; now != pid {
+		t.Errorf("another process for another secret: %d after %d", now, pid)
+	}
+}
+
+// delete deletes the proxy, and waits until nothing of it is left.
+func (p *proxy) delete(t *testing.T) {
+	t.Helper()
+	pid := p.status(t).PID
+	if _, err := p.service.DeleteDBProxy(t.Context(), &rds.DeleteDBProxyInput{DBProxyName: &p.name}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Wait(t, time.Minute, "nothing of the proxy is left", func() string {
+		if harness.Alive(pid) {
+			return "its process lives"
+		}
+		left, err := filepath.Glob(p.folder)
+		if err != nil || len(left) > 0 {
+			return fmt.Sprint(left, err)
+		}
+		return ""
+	})
+}
+
+// TestProxyOverFailover: an idle client of a proxy stays when the primary of a Multi-AZ instance
+// is killed or hands over by order, and what it says next waits for the new one.
+func TestProxyOverFailover(t *testing.T) {
+	s := harness.Start(t, harness.Options{})
+	for _, engine := range proxyEngines {
+		t.Run(engine, func(t *testing.T) {
+			s.NeedEngine(t, engine, s.Engines(t))
+			i := s.MustCreate(t, harness.MultiAZRequest("pair-"+engine, engine))
+			i.WaitWhole(t)
+			p := createProxy(t, i)
 			idle, err := harness.Open(t.Context(), p.login)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer idle.Close()
-			pid := p.status(t).PID
-
-			s.Kill(t)
-			if _, err := idle.Rows(t.Context(), "SELECT 1"); err != nil {
-				t.Errorf("while the service is dead: %v", err)
-			}
-			s.Start(t)
-			p.waitHealth(t, "AVAILABLE")
-			if now := p.status(t).PID; now != pid {
-				t.Errorf("the next service has started another process: %d after %d", now, pid)
-			}
-
-			must(t, syscall.Kill(i.Server(t), syscall.SIGKILL))
-			if _, err := idle.Rows(t.Context(), "SELECT 1"); err != nil { // waits for the server
-				t.Errorf("an idle client when the server was killed: %v", err)
-			}
-
-			must(t, syscall.Kill(pid, syscall.SIGKILL))
-			harness.Wait(t, time.Minute, "another process", func() string {
-				now, err := process.NewClient(p.folder).Status(t.Context(), 0)
-				if err != nil || now.PID == pid {
-					return fmt.Sprint(now.PID, err)
+			must(t, i.Open(t).Exec(t.Context(), "CREATE TABLE proxied (n int)"))
+			epoch := p.status(t).Epoch
+			for n := range 3 {
+				failover(t, i, n%2 == 0)
+				if err := idle.Exec(t.Context(), fmt.Sprintf("INSERT INTO proxied VALUES (%d)", n)); err != nil {
+					t.Fatalf("after failover %d: %v\n%s", n, err, p.log(t))
 				}
-				return ""
-			})
-			if got := p.query(t, "SELECT 6*7"); got != "42" {
-				t.Fatalf("after a kill of the proxy: %q", got)
+				i.WaitWhole(t)
 			}
-
-			pid = p.status(t).PID
-			next := "Another-Passw0rd-4711"
-			i.Modify(t, func(in *rds.ModifyDBInstanceInput) {
-				in.MasterUserPassword, in.ApplyImmediately = &next, aws.Bool(true)
-			})
-			if _, err := secretsOf(s).PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{SecretId: &p.name, SecretString: secretText(t, i.User, next)}); err != nil {
-				t.Fatal(err)
+			if got := p.query(t, "SELECT count(*) FROM proxied"); got != "3" {
+				t.Errorf("%s rows of 3", got)
 			}
-			p.login.Password = next
-			harness.Wait(t, time.Minute, "the new password is in force", func() string {
-				session, err := harness.Open(t.Context(), p.login)
-				if err != nil {
-					return err.Error()
-				}
-				session.Close()
-				return ""
-			})
-			if now := p.status(t).PID; now != pid {
-				t.Errorf("another process for another secret: %d after %d", now, pid)
+			if now := p.status(t).Epoch; now <= epoch {
+				t.Errorf("the epoch of the route is %d after %d", now, epoch)
 			}
-
-			if _, err := s.DeleteDBProxy(t.Context(), &rds.DeleteDBProxyInput{DBProxyName: &p.name}); err != nil {
-				t.Fatal(err)
-			}
-			harness.Wait(t, time.Minute, "nothing of the proxy is left", func() string {
-				if harness.Alive(pid) {
-					return "its process lives"
-				}
-				left, err := filepath.Glob(p.folder)
-				if err != nil || len(left) > 0 {
-					return fmt.Sprint(left, err)
-				}
-				return ""
-			})
+			p.delete(t)
 			i.Delete(t)
 		})
 	}

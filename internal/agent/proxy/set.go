@@ -9,11 +9,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"kurabe"
 	"kurabe/internal/account"
 	"kurabe/internal/agent/unit"
 	"kurabe/internal/cgroup"
+	"kurabe/internal/proxy/process"
 	"kurabe/internal/volume"
 )
 
@@ -32,8 +34,7 @@ type Config struct {
 	// Accounts gives each proxy a user of its own; nil: all are ours.
 	Accounts *account.Book
 	Levers   cgroup.Levers
-	// Seen is told of each look at a proxy; nil: nobody is.
-	Seen func(Look)
+	Series   Appender // keeps what is measured; nil: nothing is
 }
 
 // Set has the proxies of one host.
@@ -87,6 +88,22 @@ func (s *Set) Load() (start func(context.Context), err error) {
 	}, nil
 }
 
+// StopAll ends the processes of all proxies of this host, once nothing is obeyed any more. The
+// assignments stay: the next service starts them again.
+func (s *Set) StopAll(ctx context.Context) error {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the folders of proxies: %w", err)
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(entries))
+	for n, e := range entries {
+		wait.Go(func() { errs[n] = s.newWorker(kurabe.ProxyID(e.Name())).stop(ctx) })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
 // hold has the addresses of the endpoints of a proxy on this machine.
 func (s *Set) hold(a kurabe.ProxyAssignment) error {
 	if s.Addresses == nil {
@@ -103,4 +120,13 @@ func (s *Set) hold(a kurabe.ProxyAssignment) error {
 		}
 	}
 	return s.Addresses.Hold("proxy "+string(a.Proxy), want)
+}
+
+// Status asks a proxy of this host how it is.
+func (s *Set) Status(ctx context.Context, q process.StatusQuestion) (process.Status, error) {
+	w, ok := s.Find(q.Proxy)
+	if !ok {
+		return process.Status{}, kurabe.Errorf(kurabe.CodeResourceNotFound, "this host has no proxy %s", q.Proxy)
+	}
+	return w.client.Status(ctx, q.Sessions)
 }

@@ -25,13 +25,6 @@ const lookEvery = time.Second
 // stepTime bounds a pass: certificates and passwords come over the network.
 const stepTime = 30 * time.Second
 
-// Look is what a proxy told of itself at a moment.
-type Look struct {
-	Assignment kurabe.ProxyAssignment
-	Status     process.Status
-	At         time.Time
-}
-
 // worker drives one proxy.
 type worker struct {
 	set *Set
@@ -45,6 +38,7 @@ type worker struct {
 	route  *pool.Route
 	held   kurabe.Generation // whose addresses are held
 	status *process.Status   // of the newest look, nil when that failed
+	sampler
 }
 
 func (s *Set) newWorker(id kurabe.ProxyID) *worker {
@@ -123,9 +117,7 @@ func (w *worker) Pass(ctx context.Context, a kurabe.ProxyAssignment) time.Durati
 		s := *w.status
 		report.Done = report.Failure == nil && w.inForce(s)
 		report.PID, report.StartedAt, report.Targets = s.PID, s.Began, targets(a, s)
-		if w.set.Seen != nil {
-			w.set.Seen(Look{a, s, w.set.Host.Now()})
-		}
+		w.sample(a, s)
 	}
 	w.Tell(ctx, report)
 	return w.RetryReport(lookEvery)
@@ -156,6 +148,17 @@ func (w *worker) attempt(ctx context.Context, a kurabe.ProxyAssignment) *kurabe.
 type step struct {
 	name string
 	do   func(context.Context, kurabe.ProxyAssignment) error
+}
+
+// sample keeps what the proxy has counted.
+func (w *worker) sample(a kurabe.ProxyAssignment, s process.Status) {
+	if w.set.Series == nil {
+		return
+	}
+	now := w.set.Host.Now()
+	if err := w.set.Series.Append(now, w.samples(a, s, now)); err != nil {
+		w.once.Warn(w.Log, "metrics of the proxy not kept", err)
+	}
 }
 
 // look asks the process how it is, and has it read its files where it serves by others.

@@ -43,6 +43,7 @@ func (a API) Service() api.Service {
 			api.Read("DescribeEndpoints", a.describeEndpoints),
 			api.Read("DescribeReplication", a.describeReplication),
 			api.Read("DescribeOSMetrics", a.describeOSMetrics),
+			api.Read("DescribeProxy", a.describeProxy),
 			api.Read("DescribeSessions", a.describeSessions),
 			api.Read("DescribeSnapshots", a.describeSnapshots),
 			api.Write("StartVerification", a.startVerification),

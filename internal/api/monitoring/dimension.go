@@ -48,6 +48,12 @@ func ofDatabases(namespace string) bool {
 	return namespace == catalog.RDS || namespace == catalog.Kurabe
 }
 
+// plain says whether a metric's series have its dimensions as they are: those of users' own
+// metrics and of proxies.
+func plain(m expression.Metric) bool {
+	return !ofDatabases(m.Namespace) || slices.ContainsFunc(m.Dimensions, func(d expression.Dimension) bool { return d.Name == catalog.ProxyName })
+}
+
 // place is the present class and cluster of an instance.
 type place struct{ class, cluster string }
 
@@ -91,7 +97,7 @@ func dimensionsOf(list []types.Dimension) []expression.Dimension {
 // matches returns the series of a metric; ok is false if it can have none.
 func (p places) matches(m expression.Metric, unit types.StandardUnit) (match []series.Match, ok bool) {
 	match = []series.Match{{Label: catalog.Namespace, Values: []string{m.Namespace}}, {Label: catalog.Metric, Values: []string{m.Name}}}
-	if !ofDatabases(m.Namespace) {
+	if plain(m) {
 		if unit != "" {
 			match = append(match, series.Match{Label: catalog.Unit, Values: []string{string(unit)}})
 		}
@@ -162,7 +168,7 @@ func dimensionNames(dimensions []expression.Dimension) string {
 // metricsOf returns the metrics that a series belongs to.
 func (p places) metricsOf(l series.Labels) []expression.Metric {
 	m := expression.Metric{Namespace: l.Get(catalog.Namespace), Name: l.Get(catalog.Metric)}
-	if !ofDatabases(m.Namespace) {
+	if l.Get(catalog.DimensionNames) != "" || !ofDatabases(m.Namespace) {
 		for _, one := range l { // sorted
 			if name, is := strings.CutPrefix(one.Name, catalog.DimensionPrefix); is {
 				m.Dimensions = append(m.Dimensions, expression.Dimension{Name: name, Value: one.Value})

@@ -10,6 +10,7 @@ import (
 
 // Target is the instance or cluster to whose servers a proxy leads.
 type Target struct {
+	Name  string        // "db:NAME" or "cluster:NAME"
 	Group *kurabe.Group // nil of an instance with one server
 	// Assignments and Reports are those of its servers.
 	Assignments []kurabe.Assignment
@@ -71,7 +72,10 @@ func (d *draft) lead() {
 	if was.Writer != "" && was.Writer != route.Writer {
 		route.Epoch++ // sessions with the former writer end
 	}
-	d.next.Route, d.next.Servers, d.next.TargetEpoch = route, servers, epoch
+	d.next.Route, d.next.Servers, d.next.TargetEpoch, d.next.Target = route, servers, epoch, ""
+	if t != nil {
+		d.next.Target = t.Name
+	}
 }
 
 // readers are the servers behind the reader endpoint of a cluster, which has left out those

@@ -193,6 +193,7 @@ func (c *client) changed(s *server, name, value string) {
 	switch {
 	case name == "last_insert_id":
 		c.leftInsertID(s, true)
+	case name == "last_gtid": // of each write where there is a binary log; nobody sets it
 	case c.meaning.reread, len(name) > len(trackingPrefix) && name[:len(trackingPrefix)] == trackingPrefix:
 	case isTracked(name):
 		if name == "character_set_connection" || name == "collation_connection" {

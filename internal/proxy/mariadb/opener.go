@@ -149,7 +149,7 @@ func (l *opening) login(dialed *eventloop.Dialed) error {
 			return err
 		}
 		l.sequence++
-		l.encrypted = tls.Client(dialed, l.settings.ServerTLS)
+		l.encrypted = tls.Client(dialed, l.settings.ServerTLSAt(dialed.RemoteAddr()))
 		if err := l.encrypted.Handshake(); err != nil {
 			return fmt.Errorf("TLS with the database: %w", err)
 		}

@@ -11,8 +11,19 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"kurabe"
+	"kurabe/internal/hostread"
 	"kurabe/internal/volume"
 )
+
+// StatusKind asks a host for the Status of one of its proxies.
+var StatusKind = hostread.Kind[StatusQuestion, Status]{Name: "proxy-status", Class: hostread.Logs}
+
+// StatusQuestion names a proxy, and how many of its clients are to be described at most.
+type StatusQuestion struct {
+	Proxy    kurabe.ProxyID
+	Sessions int
+}
 
 // Client asks the proxy of a folder.
 type Client struct{ http http.Client }

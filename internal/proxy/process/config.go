@@ -175,7 +175,7 @@ func (c Config) settings(log *slog.Logger) ([]*proxy.Settings, error) {
 			Endpoint: e.Name, Reads: e.Reads, RequireTLS: c.RequireTLS, Users: users,
 			ClientTLS: &tls.Config{Certificates: []tls.Certificate{mine}, MinVersion: tls.VersionTLS12}, ServerTLS: servers,
 			InitQuery: c.InitQuery, ExcludeVariableSets: c.ExcludeVariableSets, IdleClientTimeout: c.IdleClientTimeout,
-			ClientsMax: c.ClientsMax, DebugLogging: c.DebugLogging, Log: log.With(logEndpoint, e.Name),
+			ClientsMax: c.ClientsMax, DebugLogging: c.DebugLogging, Log: log,
 		})
 	}
 	return all, nil

@@ -13,9 +13,6 @@ import (
 	"kurabe/internal/volume"
 )
 
-// The keys that RDS's lines have in brackets are attributes of these names.
-const logEndpoint = "proxyEndpoint"
-
 const (
 	// logBytesMax and logsKept bound the log: the file that is written and those before it.
 	logBytesMax = 16 << 20

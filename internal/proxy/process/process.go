@@ -210,8 +210,15 @@ func (p *process) follow(r pool.Route) {
 	now := p.pool.Route()
 	p.opener.route.Store(&now)
 	if before.Epoch != now.Epoch || before.Writer != now.Writer {
-		p.log.Info("The proxy leads to another server.", "epoch", now.Epoch, "writer", now.Writer.String())
+		p.log.Info("The proxy leads to another server.", "epoch", now.Epoch, "writer", words(now.Writer))
 	}
+}
+
+func words(at netip.AddrPort) string {
+	if !at.IsValid() {
+		return "none"
+	}
+	return at.String()
 }
 
 // reload reads both files again.

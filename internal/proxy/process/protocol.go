@@ -36,7 +36,7 @@ var protocols = map[kurabe.EngineName]protocol{
 	kurabe.MariaDB: {
 		opener:   func(s *proxy.Settings) loginOpener { return mariadb.NewOpener(s) },
 		frontend: func(l *eventloop.Loop, p *pool.Pool, s *proxy.Settings) proxy.Frontend { return mariadb.New(l, p, s) },
-		goodbye:  []byte{1, 0, 0, 0, 1},
+		goodbye:  []byte{1, 0, 0, 0, 1}, // COM_QUIT
 	},
 }
 
