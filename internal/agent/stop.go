@@ -9,7 +9,7 @@ import (
 	"kurabe"
 )
 
-// StopAll ends every server of this host cleanly, once Run has returned. The
+// StopAll ends every proxy and every server of this host cleanly, once Run has returned. The
 // assignments stay: the next service starts them again. Servers that follow others
 // end after those, so that they have all of their log.
 func (a *Agent) StopAll(ctx context.Context) error {
@@ -25,7 +25,7 @@ func (a *Agent) StopAll(ctx context.Context) error {
 			first = append(first, s)
 		}
 	}
-	return errors.Join(a.stopAll(ctx, first), a.stopAll(ctx, last))
+	return errors.Join(a.proxies.StopAll(ctx), a.stopAll(ctx, first), a.stopAll(ctx, last))
 }
 
 // stopAll ends servers beside each other.

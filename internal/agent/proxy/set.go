@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"kurabe"
 	"kurabe/internal/account"
@@ -85,6 +86,22 @@ func (s *Set) Load() (start func(context.Context), err error) {
 			s.Get(ctx, a.Proxy).Give(a)
 		}
 	}, nil
+}
+
+// StopAll ends the processes of all proxies of this host, once nothing is obeyed any more. The
+// assignments stay: the next service starts them again.
+func (s *Set) StopAll(ctx context.Context) error {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the folders of proxies: %w", err)
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, len(entries))
+	for n, e := range entries {
+		wait.Go(func() { errs[n] = s.newWorker(kurabe.ProxyID(e.Name())).stop(ctx) })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
 }
 
 // hold has the addresses of the endpoints of a proxy on this machine.

@@ -135,17 +135,21 @@ func (w *worker) lastWords(path string) string {
 	return strings.TrimSpace(string(text[max(0, len(text)-lastWordsMax):]))
 }
 
+// stop ends the process, which gives what is under way drainTime.
+func (w *worker) stop(ctx context.Context) error {
+	d := w.daemon()
+	if _, alive, err := d.Find(); err != nil || !alive {
+		return err
+	}
+	_ = w.client.Stop(ctx) // or the signal, below
+	return d.Kill(ctx, syscall.SIGTERM, drainTime, nil)
+}
+
 // remove leaves nothing of the proxy here but its assignment, which goes with its record.
 func (w *worker) remove(ctx context.Context, a kurabe.ProxyAssignment) error {
-	d := w.daemon()
 	faultpoint.Reach("before", "proxy-remove")
-	if _, alive, err := d.Find(); err != nil {
+	if err := w.stop(ctx); err != nil {
 		return err
-	} else if alive {
-		_ = w.client.Stop(ctx) // or the signal, below
-		if err := d.Kill(ctx, syscall.SIGTERM, drainTime, nil); err != nil {
-			return err
-		}
 	}
 	if group, ok := w.set.Levers.Find(string(w.ID)); ok {
 		if err := group.Remove(ctx); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -207,7 +207,7 @@ func (c *client) emulateParse(body []byte) bool {
 		return false
 	}
 	if len(name) > 0 {
-		c.name(string(name), c.f.statementOf(after, false))
+		c.name(string(name), c.f.statementOf(after, "", false))
 		return true
 	}
 	u := &c.unnamed

@@ -54,7 +54,7 @@ func New(loop *eventloop.Loop, p *pool.Pool, s *proxy.Settings) *Frontend {
 		verifiers: map[string]*scram.Keys{}, unknown: make([]byte, 32),
 	}
 	rand.Read(f.unknown)
-	f.taken = f.statementOf(make([]byte, 3), false)
+	f.taken = f.statementOf(make([]byte, 3), "", false)
 	f.counters.Pins = map[proxy.PinReason]uint64{}
 	f.Apply(s)
 	return f

@@ -19,21 +19,27 @@ const (
 
 var names atomic.Uint64
 
-// statement is a text with the types of its parameters, for all clients that prepare it.
+// statement is a text with the types of its parameters, for all clients that prepare it with the
+// same settings: literals are read when a statement is parsed.
 type statement struct {
 	of      *Frontend
-	key     string // the body of Parse after the name
+	key     string // body and reading
+	body    string // of Parse after the name
+	reading string // the settings that decide what the text means
 	name    string // on servers
 	refs    int
 	effects pg.Effects
 }
 
 // statementOf gives the statement for the body of a Parse, and holds it.
-func (f *Frontend) statementOf(body []byte, backslash bool) *statement {
-	st := f.statements[string(body)]
+func (f *Frontend) statementOf(body []byte, reading string, backslash bool) *statement {
+	key := append(append(f.scratch[:0], body...), reading...)
+	f.scratch = key[:0]
+	st := f.statements[string(key)]
 	if st == nil {
 		text, _, _ := pg.Text(body)
-		st = &statement{of: f, key: string(body), name: namePrefix + decimal(names.Add(1)), effects: pg.Scan(text, backslash)}
+		st = &statement{of: f, key: string(key), reading: reading, name: namePrefix + decimal(names.Add(1)), effects: pg.Scan(text, backslash)}
+		st.body = st.key[:len(body)]
 		f.statements[st.key] = st
 	}
 	st.refs++
@@ -48,9 +54,9 @@ func (st *statement) release() {
 
 // appendParse adds the Parse of the statement.
 func (st *statement) appendParse(b []byte) []byte {
-	b = pg.AppendHeader(b, 'P', pg.HeaderBytes+len(st.name)+1+len(st.key))
+	b = pg.AppendHeader(b, 'P', pg.HeaderBytes+len(st.name)+1+len(st.body))
 	b = append(append(b, st.name...), 0)
-	return append(b, st.key...)
+	return append(b, st.body...)
 }
 
 // prepared are the statements that a connection has, those used last first.
@@ -156,6 +162,9 @@ func (p *prepared) unlink(e *preparedEntry) {
 func (s *server) has(st *statement, alone bool) {
 	if s.prepared.use(st) {
 		return
+	}
+	if st.reading != s.reading && st != st.of.taken {
+		s.doubtful = true // for others it would mean something else
 	}
 	b := st.of.scratch[:0]
 	if evicted := s.prepared.add(st, s.series); evicted != nil {

@@ -246,7 +246,7 @@ func (c *client) parse(size int, rest []byte, whole bool) int {
 		c.fatal("53200", "too many prepared statements")
 		return 0
 	}
-	st := c.f.statementOf(body, s.backslash())
+	st := c.f.statementOf(body, c.reading(), s.backslash())
 	if s.unsure(st) {
 		st.release()
 		return c.await()

@@ -45,6 +45,7 @@ type server struct {
 	discarded  bool      // DISCARD ALL is being answered
 
 	prepared prepared
+	reading  string  // the settings that decide what a text means
 	series   uint64  // of requests up to a Sync or query
 	instead  []byte  // of a message that is not forwarded
 	unnamed  *client // whose unnamed statement it has
@@ -262,7 +263,7 @@ func (s *server) failed(body []byte) (forward bool) {
 	}
 	s.copying = false
 	forward = !front.quiet
-	if (front.named != nil || front.taken != nil) && bytes.Contains(body, []byte(namePrefix)) {
+	if s.client != nil && bytes.Contains(body, []byte(namePrefix)) {
 		s.instead, forward = s.rename(body, front), false
 	}
 	if front.alters {
@@ -284,18 +285,16 @@ func (s *server) failed(body []byte) (forward bool) {
 
 // rename gives an ErrorResponse with the client's name of a prepared statement.
 func (s *server) rename(body []byte, r *request) []byte {
-	name, of := r.name, r.named
+	quoted := func(name string) []byte { return []byte(`"` + name + `"`) }
 	if r.taken != nil {
-		of = r.taken
+		body = bytes.ReplaceAll(body, quoted(r.taken.name), quoted(r.name))
 	}
-	if s.client != nil {
-		for known, st := range s.client.named {
-			if st == of && name == "" {
-				name = known
-			}
-		}
+	for name, st := range s.client.named {
+		body = bytes.ReplaceAll(body, quoted(st.name), quoted(name))
 	}
-	body = bytes.ReplaceAll(body, []byte(of.name), []byte(name))
+	for _, x := range s.client.forgotten {
+		body = bytes.ReplaceAll(body, quoted(x.statement.name), quoted(x.name))
+	}
 	return append(pg.AppendHeader(nil, 'E', pg.HeaderBytes+len(body)), body...)
 }
 

@@ -201,6 +201,29 @@ func (c *client) tell() {
 	c.conn.Write(b)
 }
 
+var readingSettings = []string{"client_encoding", "datestyle", "intervalstyle", "timezone", "standard_conforming_strings"}
+
+// reading is what the client's statements are kept under. While the transaction is open in which
+// it may have changed how they are read, nobody knows yet: they are shared with none.
+func (c *client) reading() string {
+	private := c.touchedAll
+	for _, name := range c.touched {
+		private = private || slices.Contains(readingSettings, name)
+	}
+	if private {
+		return "\x01" + decimal(names.Add(1))
+	}
+	return c.server.reading
+}
+
+// read notes the settings that decide what literals of a text mean.
+func (s *server) read() {
+	s.reading = ""
+	for _, name := range readingSettings {
+		s.reading += "\x00" + s.parameters[name]
+	}
+}
+
 // reports notes a ParameterStatus of the server.
 func (s *server) reports(body []byte) {
 	name, rest, ok := pg.Text(body)
@@ -217,6 +240,7 @@ func (s *server) reports(body []byte) {
 		s.spellings[lower] = string(name)
 	}
 	s.parameters[lower] = string(value)
+	s.read()
 	c := s.client
 	if c == nil || c.phase != serving || s.owns() || !settable[lower] {
 		return
