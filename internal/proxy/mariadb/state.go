@@ -74,19 +74,6 @@ func (s *state) same(other *state) bool {
 	return s == other || s.database == other.database && slices.Equal(s.variables, other.variables)
 }
 
-// key tells states apart, for the statements that were prepared in them.
-func (s *state) key() string {
-	var b strings.Builder
-	b.WriteString(s.database)
-	for _, v := range s.variables {
-		b.WriteByte(0)
-		b.WriteString(v.name)
-		b.WriteByte('=')
-		b.WriteString(v.value)
-	}
-	return b.String()
-}
-
 // settings gives the statement that brings the variables of one state into those of
 // another, or "" when none differs.
 func settings(from, to *state, fresh map[string]string) string {

@@ -17,7 +17,6 @@ import (
 // login is what is needed of a client until it is served.
 type login struct {
 	startup  *pg.Startup
-	binding  []byte // hash of the certificate that it was shown
 	exchange scram.Server
 	known    bool // the user exists
 	chosen   bool

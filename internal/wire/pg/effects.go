@@ -59,7 +59,6 @@ type statement struct {
 	mode   mode
 	tokens int
 	name   []byte // of the setting
-	quoted bool   // the name was a string or quoted
 }
 
 type word uint8
