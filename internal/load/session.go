@@ -3,9 +3,18 @@ package load
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"kurabe/internal/tokenize"
 )
+
+// secretWords begin the statements that may name a password, or hold one for another server.
+var secretWords = regexp.MustCompile(`(?i)\b(password|identified|create\s+server|alter\s+server|user\s+mapping|subscription|change\s+master|conninfo|dblink\w*|(create|alter)\s+(or\s+replace\s+)?(user|role|group)|set_config|encrypt\w*|decrypt\w*|crypt|hmac|pgp_\w+|aes_\w+)\b`)
+
+// secretive says whether a statement may hold a password in a literal.
+func secretive(tokenized string) bool { return secretWords.MatchString(tokenized) }
 
 // Dimension is one property of a session by which load is told apart.
 type Dimension int
@@ -70,9 +79,9 @@ type Text struct {
 
 // textOf makes the ids of a statement. One that may hold a password is known without its
 // literals only; so is every one when mask is set.
-func textOf(statement, native string, d dialect, mask bool) Text {
+func textOf(statement, native string, d tokenize.Dialect, mask bool) Text {
 	statement = clip(statement, statementMax)
-	t := Text{NativeID: native, Statement: statement, Tokenized: tokenize(statement, d)}
+	t := Text{NativeID: native, Statement: statement, Tokenized: tokenize.Statement(statement, d)}
 	if mask || secretive(t.Tokenized) {
 		t.Statement = t.Tokenized
 	}

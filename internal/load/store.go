@@ -12,6 +12,7 @@ import (
 
 	"kurabe"
 	"kurabe/internal/hostread"
+	"kurabe/internal/tokenize"
 )
 
 const (
@@ -106,8 +107,9 @@ func (s *Store) server(id kurabe.InstanceID) (*server, error) {
 	return one, nil
 }
 
-func dialectOf(engine kurabe.EngineName) dialect {
-	return dialect{mysql: engine != kurabe.Postgres}
+func dialectOf(engine kurabe.EngineName) tokenize.Dialect {
+	mysql := engine != kurabe.Postgres
+	return tokenize.Dialect{MySQL: mysql, Backslash: mysql}
 }
 
 // Sample is all sessions of a server that were active at a moment.
@@ -170,7 +172,7 @@ func (s *Store) Latest(_ context.Context, id kurabe.InstanceID) (Latest, error) 
 
 // key is the dimensions of a session; the texts of its statements are kept. shown is the session
 // with them.
-func (s *server) key(session kurabe.ActiveSession, d dialect, mask bool, at int64) (k Key, shown kurabe.ActiveSession, err error) {
+func (s *server) key(session kurabe.ActiveSession, d tokenize.Dialect, mask bool, at int64) (k Key, shown kurabe.ActiveSession, err error) {
 	text := textOf(session.Statement, session.NativeID, d, mask)
 	k = Key{
 		WaitType: clip(session.WaitType, nameMax), Wait: clip(session.Wait, nameMax),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kurabe/internal/logkey"
+	"kurabe/internal/tokenize"
 )
 
 // Settings are what a frontend serves by. They are replaced as a whole; nobody changes one
@@ -53,6 +54,19 @@ func (s *Settings) ServerTLSAt(at net.Addr) *tls.Config {
 	config := s.ServerTLS.Clone()
 	config.ServerName, _, _ = net.SplitHostPort(at.String())
 	return config
+}
+
+// statementBytesMax bounds what is logged of a statement.
+const statementBytesMax = 4 << 10
+
+// LogStatement writes a statement of a client without its values, with DebugLogging. statement
+// may be the beginning of one.
+func (s *Settings) LogStatement(client uint64, statement []byte, d tokenize.Dialect) {
+	if !s.DebugLogging {
+		return
+	}
+	text := tokenize.Statement(string(statement[:min(len(statement), statementBytesMax)]), d)
+	s.Log.Debug("A client sent a statement.", "proxyEndpoint", s.Endpoint, "clientConnection", client, "digest", text)
 }
 
 // User is a database user whom a secret names.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kurabe/internal/proxy"
+	"kurabe/internal/tokenize"
 	"kurabe/internal/wire/my"
 )
 
@@ -154,6 +155,10 @@ func (c *client) enter(s *state) {
 	}
 }
 
+func (c *client) logStatement(text []byte) {
+	c.f.settings.LogStatement(uint64(c.id), text, tokenize.Dialect{MySQL: true, Backslash: !c.noEscapes()})
+}
+
 func (c *client) noEscapes() bool {
 	for _, v := range c.state.variables {
 		if v.name == "sql_mode" {
@@ -165,6 +170,7 @@ func (c *client) noEscapes() bool {
 
 // query handles a statement in text.
 func (c *client) query(p part, text []byte) int {
+	c.logStatement(text)
 	c.meaning = look(text, c.noEscapes())
 	m := &c.meaning
 	if m.kill {

@@ -84,6 +84,7 @@ func (c *client) prepare(p part, text []byte) int {
 	for id == 0 || id == newestID || c.statements[id] != nil {
 		id++
 	}
+	c.logStatement(text)
 	st := &statement{id: id, meaning: look(text, c.noEscapes()), state: c.state, fixed: !p.whole}
 	if st.fixed {
 		c.pins(proxy.PinTooLong)

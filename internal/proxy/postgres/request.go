@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kurabe/internal/proxy"
+	"kurabe/internal/tokenize"
 	"kurabe/internal/wire/pg"
 )
 
@@ -128,6 +129,7 @@ func (c *client) query(size int, rest []byte, whole bool) int {
 	c.clock()
 	c.asks()
 	c.unnamed.valid, s.unnamed = false, nil
+	c.logStatement(rest[pg.HeaderBytes:min(size, len(rest))])
 	if !whole {
 		// The text is read while it flows. What it does to the session is known at its end.
 		c.scanning = &pg.Scanner{}
@@ -161,6 +163,14 @@ func (c *client) query(size int, rest []byte, whole bool) int {
 		c.conn.Pause(false)
 	}
 	return size
+}
+
+// logStatement is given a text that ends with a zero byte, or the beginning of one.
+func (c *client) logStatement(text []byte) {
+	if c.f.settings.DebugLogging {
+		text, _, _ = bytes.Cut(text, []byte{0})
+		c.f.settings.LogStatement(c.id, text, tokenize.Dialect{Backslash: c.server.backslash()})
+	}
 }
 
 func (s *server) backslash() bool { return s.parameters["standard_conforming_strings"] == "off" }
@@ -225,6 +235,7 @@ func (c *client) rename(text []byte, e pg.Effects, alone bool) []byte {
 func (c *client) parse(size int, rest []byte, whole bool) int {
 	s := c.server
 	name, body, ok := pg.Text(rest[pg.HeaderBytes:min(size, len(rest))])
+	c.logStatement(body)
 	switch {
 	case !ok:
 		c.violation("invalid message format")

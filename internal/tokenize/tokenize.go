@@ -1,22 +1,25 @@
-package load
+package tokenize
 
 import (
 	"regexp"
 	"strings"
 )
 
-// dialect is in what the lexers of the engines differ.
-type dialect struct {
-	// backslash escapes in every string, # begins a comment, and "…" is a string.
-	mysql bool
+// Dialect is in what the lexers of the engines differ.
+type Dialect struct {
+	// MySQL: # begins a comment, comments do not nest, and "…" is a string.
+	MySQL bool
+	// Backslash escapes in every string: MySQL's way, and PostgreSQL's without
+	// standard_conforming_strings.
+	Backslash bool
 }
 
-// tokenize replaces the literals of a statement by ?, and its comments and white space by
+// Statement replaces the literals of a statement by ?, and its comments and white space by
 // single spaces, so that statements that differ in nothing else have one text. A list of
 // literals becomes one. A literal that the end of the text cuts off is one too: no part of it
 // is left.
-func tokenize(statement string, d dialect) string {
-	t := tokenizer{text: statement, dialect: d}
+func Statement(statement string, d Dialect) string {
+	t := tokenizer{text: statement, Dialect: d}
 	for t.at < len(t.text) {
 		t.next()
 	}
@@ -34,12 +37,7 @@ func tokenize(statement string, d dialect) string {
 var (
 	literalList = regexp.MustCompile(`\?(?: ?, ?\?)+`)
 	rowList     = regexp.MustCompile(`\(\?\)(?: ?, ?\(\?\))+`)
-	// secretWords begin the statements that may name a password, or hold one for another server.
-	secretWords = regexp.MustCompile(`(?i)\b(password|identified|create\s+server|alter\s+server|user\s+mapping|subscription|change\s+master|conninfo|dblink\w*|(create|alter)\s+(or\s+replace\s+)?(user|role|group)|set_config|encrypt\w*|decrypt\w*|crypt|hmac|pgp_\w+|aes_\w+)\b`)
 )
-
-// secretive says whether a statement may hold a password in a literal.
-func secretive(tokenized string) bool { return secretWords.MatchString(tokenized) }
 
 type tokenizer struct {
 	text string
@@ -47,7 +45,7 @@ type tokenizer struct {
 	out  strings.Builder
 	last byte // written last
 	end  byte // written last, but for spaces
-	dialect
+	Dialect
 }
 
 func (t *tokenizer) put(s string) {
@@ -68,7 +66,7 @@ func (t *tokenizer) next() {
 	case space(c):
 		t.at++
 		t.put(" ")
-	case strings.HasPrefix(rest, "--") || t.mysql && c == '#':
+	case strings.HasPrefix(rest, "--") || t.MySQL && c == '#':
 		t.skipTo("\n")
 		t.put(" ")
 	case strings.HasPrefix(rest, "/*"):
@@ -78,12 +76,12 @@ func (t *tokenizer) next() {
 		t.at++ // the sign of a literal
 		t.number()
 	case c == '\'':
-		t.quoted('\'', t.mysql)
-	case c == '"' && t.mysql:
-		t.quoted('"', true)
+		t.quoted('\'', t.Backslash)
+	case c == '"' && t.MySQL:
+		t.quoted('"', t.Backslash)
 	case c == '"' || c == '`':
 		t.identifier(c)
-	case c == '$' && !t.mysql && t.dollar():
+	case c == '$' && !t.MySQL && t.dollar():
 	case digit(c) || c == '.' && len(rest) > 1 && digit(rest[1]):
 		t.number()
 	case c == '$' && len(rest) > 1 && digit(rest[1]):
@@ -116,7 +114,7 @@ func (t *tokenizer) comment() {
 	depth := 0
 	for t.at < len(t.text) {
 		switch rest := t.text[t.at:]; {
-		case strings.HasPrefix(rest, "/*") && (depth == 0 || !t.mysql):
+		case strings.HasPrefix(rest, "/*") && (depth == 0 || !t.MySQL):
 			depth++
 			t.at += 2
 		case strings.HasPrefix(rest, "*/"):
@@ -200,7 +198,7 @@ func (t *tokenizer) word() {
 	}
 	name := t.text[from:t.at]
 	if t.at < len(t.text) && t.text[t.at] == '\'' && (len(name) == 1 || name[0] == '_') {
-		t.quoted('\'', t.mysql || name == "E" || name == "e")
+		t.quoted('\'', t.Backslash || name == "E" || name == "e")
 		return
 	}
 	t.put(name)
