@@ -155,7 +155,9 @@ func newClients(ctx context.Context, o Options) (*proxies, error) {
 	}
 	client := rds.NewFromConfig(c, func(r *rds.Options) {
 		r.HTTPClient = ownBody{r.HTTPClient}
-		r.BaseEndpoint = optional(o.Endpoint)
+		if o.Endpoint != "" { // else that of the environment, if any
+			r.BaseEndpoint = aws.String(o.Endpoint)
+		}
 	})
 	secrets := secretsmanager.NewFromConfig(c, func(s *secretsmanager.Options) { s.BaseEndpoint = optional(o.Endpoint) })
 	return &proxies{client, secrets}, nil

@@ -57,6 +57,14 @@ func realServer(t testing.TB) netip.AddrPort {
 	return database.address
 }
 
+// asRoot is what a server demands of root, and refuses of others.
+func asRoot(args ...string) []string {
+	if os.Getuid() == 0 {
+		args = append(args, "--user=root")
+	}
+	return args
+}
+
 func startDatabase() error {
 	folder, err := os.MkdirTemp("", "proxy-mariadb-")
 	if err != nil {
@@ -64,7 +72,7 @@ func startDatabase() error {
 	}
 	database.folder = folder
 	data := filepath.Join(folder, "data")
-	if out, err := exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root").CombinedOutput(); err != nil {
+	if out, err := exec.Command("mariadb-install-db", asRoot("--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")...).CombinedOutput(); err != nil {
 		return fmt.Errorf("mariadb-install-db: %w: %s", err, out)
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -95,9 +103,9 @@ func startDatabase() error {
 
 func launchDatabase() error {
 	folder := database.folder
-	database.process = exec.Command("mariadbd", "--no-defaults", "--datadir="+filepath.Join(folder, "data"), "--socket="+filepath.Join(folder, "s"),
-		"--port="+fmt.Sprint(database.address.Port()), "--bind-address=127.0.0.1", "--user=root", "--local-infile=1", "--skip-name-resolve",
-		"--max-allowed-packet=64M", "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0")
+	database.process = exec.Command("mariadbd", asRoot("--no-defaults", "--datadir="+filepath.Join(folder, "data"), "--socket="+filepath.Join(folder, "s"),
+		"--port="+fmt.Sprint(database.address.Port()), "--bind-address=127.0.0.1", "--local-infile=1", "--skip-name-resolve",
+		"--max-allowed-packet=64M", "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0")...)
 	var log bytes.Buffer
 	database.process.Stderr = &log
 	if err := database.process.Start(); err != nil {
