@@ -36,7 +36,7 @@ HONOURED = set(
     CACertificateIdentifier Tags TagSpecifications ApplyImmediately NewDBClusterIdentifier SnapshotIdentifier RestoreType RestoreToTime
     UseLatestRestorableTime SourceDBClusterIdentifier SourceDbClusterResourceId PreSignedUrl SourceRegion EnablePerformanceInsights
     MonitoringInterval MonitoringRoleArn EnableCloudwatchLogsExports CloudwatchLogsExportConfiguration
-    ManageMasterUserPassword MasterUserSecretKmsKeyId RotateMasterUserPassword""".split()
+    ManageMasterUserPassword MasterUserSecretKmsKeyId RotateMasterUserPassword VpcSecurityGroupIds""".split()
 )
 
 

@@ -40,7 +40,7 @@ HONOURED = set(
     MaxAllocatedStorage DeletionProtection CopyTagsToSnapshot AutoMinorVersionUpgrade CACertificateIdentifier LicenseModel
     Tags NewDBInstanceIdentifier ApplyImmediately CertificateRotationRestart MultiAZ EnablePerformanceInsights
     MonitoringInterval MonitoringRoleArn EnableCloudwatchLogsExports CloudwatchLogsExportConfiguration
-    ManageMasterUserPassword MasterUserSecretKmsKeyId RotateMasterUserPassword""".split()
+    ManageMasterUserPassword MasterUserSecretKmsKeyId RotateMasterUserPassword VpcSecurityGroupIds""".split()
 )
 
 
