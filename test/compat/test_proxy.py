@@ -129,6 +129,7 @@ def test_life(server, rds, resident):
         at = endpoint_of(rds, name, engine.name)
         with engine.connect(at, resident.user, resident.password, "app", tls=True, ca=str(server.data / "ca.pem")) as connection:
             assert engines.query(connection, "SELECT 1")[0][0] == 1
+        assert server.client("kurabe").describe_proxy(Name=name)  # as `kurabe proxy top` asks
         with pytest.raises(engine.refused()), engine.connect(at, resident.user, engines.new_password(), "app", tls=True):
             pass
 
