@@ -1,6 +1,9 @@
 package proxy
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Counters count since the start of the process, but for the gauges.
 type Counters struct {
@@ -15,4 +18,10 @@ type Counters struct {
 	ServersTLS                  int           // gauge
 	Pins                        map[PinReason]uint64
 	Cancels, TransactionsBroken uint64
+}
+
+// Copy is one that the loop does not change any more.
+func (c Counters) Copy() Counters {
+	c.Pins = maps.Clone(c.Pins)
+	return c
 }

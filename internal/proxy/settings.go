@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/tls"
+	"iter"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -106,4 +107,18 @@ type Session struct {
 	Connection uint64         `json:"connection,omitempty"`
 	Pin        PinReason      `json:"pin,omitempty"`
 	Queries    uint64         `json:"queries"`
+}
+
+// HoldersFirst gives up to most sessions, those that have a connection first.
+func HoldersFirst(all iter.Seq[Session], most int) []Session {
+	var holders, others []Session
+	for s := range all {
+		if s.Connection != 0 && len(holders) < most {
+			holders = append(holders, s)
+		} else if s.Connection == 0 && len(others) < most {
+			others = append(others, s)
+		}
+	}
+	holders = append(holders, others...)
+	return holders[:min(len(holders), most)]
 }

@@ -143,11 +143,7 @@ func (f *Frontend) Tick(now time.Time) {
 
 // Count implements proxy.Frontend.
 func (f *Frontend) Count() proxy.Counters {
-	n := f.counters
-	n.Pins = make(map[proxy.PinReason]uint64, len(f.counters.Pins))
-	for reason, count := range f.counters.Pins {
-		n.Pins[reason] = count
-	}
+	n := f.counters.Copy()
 	n.Clients = len(f.clients)
 	for _, c := range f.clients {
 		if c.tls {
@@ -167,20 +163,13 @@ func (f *Frontend) Count() proxy.Counters {
 
 // Sessions implements proxy.Frontend.
 func (f *Frontend) Sessions(most int) []proxy.Session {
-	var holders, others []proxy.Session
-	for _, c := range f.clients {
-		if c.phase != serving {
-			continue
+	return proxy.HoldersFirst(func(yield func(proxy.Session) bool) {
+		for _, c := range f.clients {
+			if c.phase == serving && !yield(c.session()) {
+				return
+			}
 		}
-		s := c.session()
-		if c.server != nil && len(holders) < most {
-			holders = append(holders, s)
-		} else if c.server == nil && len(others) < most {
-			others = append(others, s)
-		}
-	}
-	all := append(holders, others...)
-	return all[:min(len(all), most)]
+	}, most)
 }
 
 // Stop implements proxy.Frontend.
