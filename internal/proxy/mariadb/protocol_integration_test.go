@@ -314,15 +314,25 @@ func TestPreparedStatements(t *testing.T) {
 	}
 }
 
+// awaitBusy waits until a client's statement runs at the server.
+func (b *bed) awaitBusy(id uint32) {
+	b.t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for busy := false; !busy; time.Sleep(time.Millisecond) {
+		b.on(func() { c := b.frontend.byID[id]; busy = c.busy && c.server != nil && c.server.own == nil })
+		if time.Now().After(deadline) {
+			b.t.Fatal("the statement does not run after a minute")
+		}
+	}
+}
+
 // TestKillHitsTheRightOne is a fault that other proxies have had: a cancellation that ends
 // somebody else's query.
 func TestKillHitsTheRightOne(t *testing.T) {
 	b := newBed(t, 1)
 	victim := dialRaw(t, b.address, my.NativePassword, 0)
 	victim.send(0, []byte{my.ComQuery}, []byte("SELECT SLEEP(100)"))
-	for busy := false; !busy; time.Sleep(time.Millisecond) {
-		b.on(func() { c := b.frontend.byID[victim.id]; busy = c.busy && c.server != nil && c.server.own == nil })
-	}
+	b.awaitBusy(victim.id)
 	// It comes while there is no connection left, as a driver does that cancels.
 	killer := dialRaw(t, b.address, my.NativePassword, 0)
 	if got := killer.query(fmt.Sprintf("KILL QUERY %d", victim.id)); got[0][0] != my.MarkOK {
@@ -455,9 +465,7 @@ func TestServersEnd(t *testing.T) {
 	}
 	for statement, state := range map[string]string{"DO SLEEP(100)": "08007", "SELECT SLEEP(100)": "40001"} {
 		idle.send(0, []byte{my.ComQuery}, []byte(statement))
-		for busy := false; !busy; time.Sleep(time.Millisecond) {
-			b.on(func() { c := b.frontend.byID[idle.id]; busy = c.busy && c.server != nil && c.server.own == nil })
-		}
+		b.awaitBusy(idle.id)
 		b.cut()
 		p, _ := idle.read()
 		for p[0] != my.MarkError {
