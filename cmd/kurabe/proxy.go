@@ -90,7 +90,7 @@ func printProxy(ctx context.Context, c *client.Client, name string, again bool) 
 func renderProxy(name string, s process.Status, now time.Time) string {
 	var b strings.Builder
 	p := s.Pool
-	fmt.Fprintf(&b, "%s: process %d, for %s, route %d\n", name, s.PID, now.Sub(s.Began).Round(time.Second), s.Epoch)
+	fmt.Fprintf(&b, "%s: process %d, for %s, route %d\n", name, s.PID, now.Sub(s.Began).Round(time.Second), s.Route.Epoch)
 	fmt.Fprintf(&b, "connections: %d of %d for each server, %d in use, %d being opened, %d clients wait\n", p.Servers, s.MaxServers, p.Borrowed, p.Opening, p.Waiting)
 	pins := map[proxy.PinReason]uint64{}
 	for _, e := range s.Endpoints {

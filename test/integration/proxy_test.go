@@ -297,7 +297,7 @@ func TestProxyOverFailover(t *testing.T) {
 			}
 			defer idle.Close()
 			must(t, i.Open(t).Exec(t.Context(), "CREATE TABLE proxied (n int)"))
-			epoch := p.status(t).Epoch
+			epoch := p.status(t).Route.Epoch
 			for n := range 3 {
 				failover(t, i, n%2 == 0)
 				if err := idle.Exec(t.Context(), fmt.Sprintf("INSERT INTO proxied VALUES (%d)", n)); err != nil {
@@ -308,7 +308,7 @@ func TestProxyOverFailover(t *testing.T) {
 			if got := p.query(t, "SELECT count(*) FROM proxied"); got != "3" {
 				t.Errorf("%s rows of 3", got)
 			}
-			if now := p.status(t).Epoch; now <= epoch {
+			if now := p.status(t).Route.Epoch; now <= epoch {
 				t.Errorf("the epoch of the route is %d after %d", now, epoch)
 			}
 			p.delete(t)

@@ -179,7 +179,7 @@ func (w *worker) look(ctx context.Context, _ kurabe.ProxyAssignment) error {
 
 // inForce says whether a process serves by the files.
 func (w *worker) inForce(s process.Status) bool {
-	if s.Epoch != w.route.Epoch {
+	if !s.Route.Equal(*w.route) {
 		return false
 	}
 	sum, err := w.config.Sum()
@@ -212,7 +212,7 @@ func (w *worker) lead(ctx context.Context, a kurabe.ProxyAssignment) error {
 			w.route = &have
 		}
 	}
-	if w.route != nil && reflect.DeepEqual(*w.route, want) {
+	if w.route != nil && w.route.Equal(want) {
 		return nil
 	}
 	owner, err := w.prepare()

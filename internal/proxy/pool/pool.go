@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"kurabe/internal/proxy/eventloop"
@@ -25,6 +26,12 @@ type Route struct {
 	// Writer is invalid while there is none.
 	Writer  netip.AddrPort   `json:"writer"`
 	Readers []netip.AddrPort `json:"readers,omitempty"`
+}
+
+// Equal says whether two routes are the same. Within an epoch the writer becomes known later
+// than the route without the deposed one, and readers come and go.
+func (r Route) Equal(o Route) bool {
+	return r.Epoch == o.Epoch && r.Writer == o.Writer && slices.Equal(r.Readers, o.Readers)
 }
 
 // Limits can be changed at any time.

@@ -27,11 +27,11 @@ const (
 
 // Status is what a proxy tells of itself.
 type Status struct {
-	PID     int       `json:"pid"`
-	Began   time.Time `json:"began"`
-	Version string    `json:"config"` // the Sum of the configuration in force
-	Epoch   int64     `json:"epoch"`  // of the route in force
-	Stops   bool      `json:"stops,omitempty"`
+	PID     int        `json:"pid"`
+	Began   time.Time  `json:"began"`
+	Version string     `json:"config"` // the Sum of the configuration in force
+	Route   pool.Route `json:"route"`  // in force
+	Stops   bool       `json:"stops,omitempty"`
 	// MaxServers is the bound of connections to a server in force.
 	MaxServers int              `json:"maxServers"`
 	Pool       pool.Stats       `json:"pool"`
@@ -97,7 +97,7 @@ func answer(w http.ResponseWriter, v any, err error) {
 // status belongs to the loop's thread.
 func (p *process) status(sessions int) Status {
 	s := Status{
-		PID: os.Getpid(), Began: p.began, Version: p.sum, Epoch: p.pool.Route().Epoch, Stops: p.stops,
+		PID: os.Getpid(), Began: p.began, Version: p.sum, Route: p.pool.Route(), Stops: p.stops,
 		MaxServers: p.config.MaxServers, Pool: p.pool.Stats(), Health: p.opener.told(),
 	}
 	for _, e := range p.config.Endpoints {

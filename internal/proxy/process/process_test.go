@@ -292,7 +292,7 @@ func TestServesByItsFiles(t *testing.T) {
 		t.Errorf("a reader: %q", got)
 	}
 	sum, err := f.config.Sum()
-	if s := f.status(); err != nil || s.Version != sum || s.Epoch != 2 || len(s.Endpoints) != 2 || s.PID != p.PID {
+	if s := f.status(); err != nil || s.Version != sum || s.Route.Epoch != 2 || len(s.Endpoints) != 2 || s.PID != p.PID {
 		t.Errorf("status %+v, sum %s, %v", s, sum, err)
 	}
 
