@@ -80,6 +80,7 @@ def test_instance(server, sm, engine):
     turned(sm, db, lambda: rds.modify_db_instance(**rotate, ApplyImmediately=True))
     turned(sm, db, lambda: server.cli("rotate-secret", "--secret-id", secret["SecretArn"], "--rotation-rules", "AutomaticallyAfterDays=30", service="secretsmanager"))
     assert sm.describe_secret(SecretId=secret["SecretArn"])["RotationRules"] == {"AutomaticallyAfterDays": 30}
+    turned(sm, db, lambda: sm.rotate_secret(SecretId=secret["SecretArn"]))
     password = engines.new_password()
     refused("InvalidParameterCombination", "MasterUserPassword", rds.modify_db_instance, DBInstanceIdentifier=db.name, MasterUserPassword=password)
     refused("InvalidParameterCombination", "MasterUserPassword", rds.modify_db_instance, DBInstanceIdentifier=db.name, ManageMasterUserPassword=False)

@@ -77,6 +77,15 @@ def test_a_secret_from_its_creation_to_its_end(server, sm, name):
     refused("ResourceNotFoundException", "can't find the specified secret", sm.describe_secret, SecretId=made["ARN"])
 
 
+def test_with_the_cli(server, sm, name):
+    made = cli(server, "create-secret", "--name", name, "--secret-string", engines.new_password(), "--tags", "Key=team,Value=blue")
+    cli(server, "tag-resource", "--secret-id", made["ARN"], "--tags", "Key=more,Value=yes")
+    cli(server, "untag-resource", "--secret-id", name, "--tag-keys", "team")
+    assert sm.describe_secret(SecretId=name)["Tags"] == [{"Key": "more", "Value": "yes"}]
+    assert cli(server, "get-resource-policy", "--secret-id", name) == {"ARN": made["ARN"], "Name": name}
+    cli(server, "delete-secret", "--secret-id", name, "--force-delete-without-recovery")
+
+
 def test_versions_and_stages(server, sm, name):
     one, two, three = (engines.new_password() for _ in range(3))
     first = sm.create_secret(Name=name, SecretString=one)["VersionId"]
